@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mcpace import _core
 from mcpace.lab.errors import UsageProblem
-from mcpace.lab.files import is_unicode
+from mcpace.lab.files import is_unicode, refuse_pipe
 
 if TYPE_CHECKING:
     from mcpace.report.model.run import Run
@@ -28,6 +28,7 @@ def load_run(path: Path) -> Run:
     # Imported late: exporting a load imports this file, and importing a run's models would delay the load.
     from mcpace.report.model.run import Run, RunFormatError
 
+    refuse_pipe(path)
     try:
         return Run.load(path)
     except OSError as error:
@@ -45,6 +46,7 @@ def load_recording(path: Path) -> _core.Recording:
     """
     if not is_unicode(str(path)):
         raise UsageProblem(f"cannot read {str(path)!r}: the path of a recording must be UTF-8 text")
+    refuse_pipe(path)
     try:
         return _core.Recording.load(str(path))
     except _core.UsageProblem as problem:
@@ -68,6 +70,8 @@ def _is_recording(beginning: bytes) -> bool:
 
 def _first_bytes(path: Path) -> bytes:
     try:
+        if not path.is_file():  # a pipe would wait for a program that writes to it
+            return b""
         with path.open("rb") as file:
             return file.read(LOOKED_AT)
     except OSError:

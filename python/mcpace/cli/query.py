@@ -30,7 +30,9 @@ def register(app: typer.Typer) -> None:
 
 
 def query(
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of `export --parquet`.")],
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER|URL", help="The folder or store of `export --parquet`, s3://BUCKET/FOLDER.")
+    ],
     question: Annotated[
         str | None,
         typer.Argument(
@@ -73,9 +75,10 @@ def query(
     The statement reads these tables only: no other file, no network.
     """
     # Imported late: it needs an extra.
-    from mcpace.lab.tables.questions import Scope
+    from mcpace.lab.tables.questions import QUESTION_TABLES, Scope, first_day
     from mcpace.lab.tables.read import open_tables
     from mcpace.lab.tables.run_query import run_query
+    from mcpace.lab.tables.schema import TABLES
 
     questions = _chosen(question, sql, since)
     if as_csv and (as_json or out is not None or html is not None):
@@ -96,7 +99,8 @@ def query(
     if source is not None and not is_unicode(source):
         raise UsageProblem("--source must be UTF-8 text")
     scope = Scope(begin, baseline, source)
-    with open_tables(folder, timeout) as tables:
+    needed = TABLES if sql is not None else {QUESTION_TABLES[name] for name in questions}
+    with open_tables(folder, timeout, needed, first_day(questions, scope)) as tables:
         if as_csv and sql is not None:
             _write_csv(*tables.select(sql))
             return

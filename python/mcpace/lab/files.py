@@ -37,6 +37,16 @@ def read_text(path: Path, what: str, most: int) -> str:
     return text
 
 
+def refuse_pipe(path: Path) -> None:
+    """Raises :class:`UsageProblem` for a pipe: reading it would wait for a program that writes to it."""
+    try:
+        is_pipe = stat.S_ISFIFO(path.stat().st_mode)
+    except (OSError, ValueError):
+        return  # the reader reports it
+    if is_pipe:
+        raise UsageProblem(f"cannot read {path}: it is a pipe; save its content in a file, and name that file")
+
+
 def files_below(folder: Path, endings: tuple[str, ...]) -> Iterator[Path]:
     """The files below a folder whose names have one of these endings. Links are not followed.
 

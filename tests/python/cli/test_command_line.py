@@ -31,6 +31,14 @@ DONE, HIT, USAGE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 SECRETS = ("s3cret-bearer", "s3cret-query", "s3cret-password", "s3cret-cookie")
 
 
+@pytest.mark.parametrize("words", [("report",), ("compare", "pipe.jsonl"), ("explain",), ("explain", "--spans")])
+def test_a_pipe_is_no_file_to_read(words: tuple[str, ...], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    ended = run(*words, "pipe.jsonl", folder=tmp_path)
+    assert (ended.code, ended.stdout) == (USAGE, "")
+    assert ended.sentence().startswith("cannot read pipe.jsonl: it is a pipe; save its content in a file")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

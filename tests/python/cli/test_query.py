@@ -320,7 +320,6 @@ def test_ctrl_c_ends_a_statement(folder: Path) -> None:
         (("nowhere",), "nowhere is not there: name a folder of tables"),
         (("file",), "file is no folder"),
         (("empty",), "empty has no tables: mcpace export RECORDING --parquet empty writes them"),
-        (("s3://bucket/tables",), "copy the tables from the store"),
         (("tables", "latencey"), "unknown question 'latencey'; did you mean latency?"),
         (("tables", "slower"), "slower needs --since"),
         (("tables", "latency", "--since", "yesterday"), "'yesterday' is no time: write 7d"),

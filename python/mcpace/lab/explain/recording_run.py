@@ -16,6 +16,7 @@ from mcpace.lab import token_findings
 from mcpace.lab.clients.trials_to_cases import NANOS, Facts, Trial, operation_cases
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.explain.result_sizes import result_tokens
+from mcpace.lab.files import refuse_pipe
 from mcpace.lab.inside.tool_time import tool_time
 from mcpace.lab.machine import new_run
 from mcpace.report.model.recording import (
@@ -48,6 +49,8 @@ def explain_recording(
 
     Raises :class:`UsageProblem` where a file is not a recording, or has values that no instrument produces.
     """
+    for path in (file, *behind, *beside, *([spans] if spans else [])):
+        refuse_pipe(path)
     try:
         explained = _core.explained(
             [str(one) for one in (file, *beside)],
@@ -70,6 +73,7 @@ def explain_spans(file: Path) -> Run:
 
     Raises :class:`UsageProblem` where the file is not one of spans, or none of its spans is a call.
     """
+    refuse_pipe(file)
     try:
         explained = _core.explained_spans(str(file))
     except _core.Problem as problem:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -220,6 +220,18 @@ QUESTIONS: dict[str, Callable[[Tables, Scope], Answer]] = {
     "findings": answer_findings,
     "dependencies": answer_dependencies,
 }
+QUESTION_TABLES = {
+    "latency": "exchanges",
+    "slower": "exchanges",
+    "findings": "findings",
+    "dependencies": "dependencies",
+}
+
+
+def first_day(questions: Sequence[str], scope: Scope) -> date | None:
+    """The first day that the questions are about; ``None`` for all days."""
+    begin = scope.baseline if "slower" in questions else scope.since
+    return None if begin is None else begin.date()
 
 
 def answer_sql(tables: Tables, sql: str) -> Answer:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import glob
 import json
+import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +24,7 @@ import duckdb
 
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.files import files_below, is_unicode
-from mcpace.lab.tables.schema import PARTITIONS, SQL_TYPES, TABLES, VERSION, VERSION_KEY
+from mcpace.lab.tables.schema import PARTITIONS, SQL_TYPES, TABLES, VERSION_KEY, check_version
 
 MEMORY = "800MB"
 """Memory of DuckDB. Larger sorts and groups are moved to files."""
@@ -33,6 +35,8 @@ READING_NODES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE
 """Queries within a statement that read. Others, such as ``COPY_QUERY_NODE``, write."""
 TABLE_FUNCTIONS = ("generate_series", "json_each", "json_tree", "range", "repeat", "unnest")
 """Functions that a statement may use as tables. Others read files, or run a statement that is given as text."""
+STORE_FAILED = re.compile(r"reading the stream registered as '(\w+)' failed: (.*)")
+"""DuckDB's words for an error of pyarrow."""
 Result = TypeVar("Result")
 ONE_SELECT = f"--sql takes one SELECT over the tables {', '.join(TABLES)}"
 CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
@@ -99,6 +103,8 @@ class Tables:
                     "(TMPDIR) has: ask about less time"
                 ) from error
             except duckdb.Error as error:
+                if failed := STORE_FAILED.search(_reason(error)):
+                    raise LabError(f"cannot read the table {failed[1]} of the store: {failed[2]}") from error
                 raise UsageProblem(f"{prefix}{_reason(error)}") from error
             except UnicodeDecodeError as error:
                 raise UsageProblem(f"{prefix}a text of the tables is no UTF-8") from error
@@ -110,18 +116,34 @@ class Tables:
 
 
 @contextmanager
-def open_tables(folder: str, timeout_s: float) -> Iterator[Tables]:
-    """Opens the tables of a folder that ``mcpace export --parquet`` wrote.
+def open_tables(
+    place: str, timeout_s: float, needed: Collection[str] = tuple(TABLES), since: date | None = None
+) -> Iterator[Tables]:
+    """Opens the tables of a folder or a store that ``mcpace export --parquet`` wrote.
 
-    Raises :class:`UsageProblem` where there are none, a file is damaged, or a file has a schema of the future.
+    ``needed`` and ``since`` matter for a store: files of other tables and of earlier days are not opened.
+
+    Raises :class:`UsageProblem` where there are none, a file is damaged, or a file has a schema of the future, and
+    :class:`LabError` where a store can't be read.
     """
-    files = _find_files(folder)
+    datasets: dict[str, Any] = {}
+    files: dict[str, list[str]] = {table: [] for table in TABLES}
+    if "://" in place:
+        # Imported late: folders need no pyarrow.
+        from mcpace.lab.tables.object_store import open_datasets
+
+        datasets = open_datasets(place, timeout_s, needed, since)
+    else:
+        files = _find_files(place)
     with tempfile.TemporaryDirectory(prefix="mcpace-") as temporary, duckdb.connect(config=CONFIGURATION) as connection:
         connection.execute(f"SET temp_directory = {_literal(temporary)}")
         connection.execute("SET TimeZone = 'UTC'")
         for table, paths in files.items():
             _check_files(connection, paths)
-            connection.execute(f"CREATE VIEW {table} AS {_view(connection, table, paths)}")
+            if table in datasets:
+                connection.register(table, datasets[table])
+            else:
+                connection.execute(f"CREATE VIEW {table} AS {_view(connection, table, paths)}")
         allowed = {name for paths in files.values() for path in paths for name in (path, glob.escape(path))}
         connection.execute(f"SET allowed_paths = {_list(sorted(allowed))}")
         connection.execute("SET enable_external_access = false")
@@ -131,10 +153,6 @@ def open_tables(folder: str, timeout_s: float) -> Iterator[Tables]:
 
 def _find_files(folder: str) -> dict[str, list[str]]:
     """The files of each table: ``TABLE/day=…/source=…/NAME.parquet``. Links within the folder are not followed."""
-    if "://" in folder:
-        raise UsageProblem(
-            "mcpace query reads folders of this machine: copy the tables from the store, and name their folder"
-        )
     root = Path(folder)
     if not root.is_dir():
         raise UsageProblem(f"{folder} is {'no folder' if root.exists() else 'not there'}: name a folder of tables")
@@ -176,13 +194,7 @@ def _check_files(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> Non
                     f"{path} is no whole Parquet file: export its recording again, or delete the file"
                 ) from error
     for path in paths:
-        version = versions.get(path, "")
-        if not version.isdecimal():
-            raise UsageProblem(f"{path} was not written by mcpace export --parquet: move it out of the folder")
-        if int(version[:9]) > VERSION:
-            raise UsageProblem(
-                f"{path} has version {version[:9]} of the schema, and this mcpace reads up to {VERSION}: update mcpace"
-            )
+        check_version(path, versions.get(path, ""))
 
 
 def _check_readable(path: str) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from mcpace.lab.errors import UsageProblem
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -153,6 +155,17 @@ def arrow_schema(table: str, recording: str, writer: str) -> pyarrow.Schema:
     return pyarrow.schema(
         fields, {VERSION_KEY: str(VERSION), TABLE_KEY: table, RECORDING_KEY: recording, WRITER_KEY: writer}
     )
+
+
+def check_version(path: str, version: str) -> None:
+    """Raises :class:`UsageProblem` for a file that is not mcpace's, or has a later schema. ``version``: the value of
+    :data:`VERSION_KEY` in its metadata."""
+    if not version.isdecimal():
+        raise UsageProblem(f"{path} was not written by mcpace export --parquet: move it out of the folder")
+    if int(version[:9]) > VERSION:
+        raise UsageProblem(
+            f"{path} has version {version[:9]} of the schema, and this mcpace reads up to {VERSION}: update mcpace"
+        )
 
 
 def document() -> str:

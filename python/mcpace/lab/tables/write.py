@@ -12,26 +12,25 @@ import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import pyarrow
-from pyarrow import fs, parquet
+from pyarrow import parquet
 
 from mcpace import __version__, _core
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.hosts.flights import read_flight
+from mcpace.lab.tables.object_store import ObjectStore, open_system, reason
 from mcpace.lab.tables.rows import Identity, Row, identify, recording_rows
 from mcpace.lab.tables.schema import TABLES, arrow_schema
-from mcpace.lab.targets import redact_url
 
 ROWS_AT_ONCE = 65_536
 MOST_FILES = 512
 """Files that one recording may have: one for each table and day."""
 NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 LONGEST_NAME = 60
-LONGEST_REASON = 300
 
 
 class Store(Protocol):
@@ -76,35 +75,6 @@ class LocalFolder:
         return [one.relative_to(self.root).as_posix() for one in found]
 
 
-@dataclass(frozen=True)
-class ObjectStore:
-    """A folder in one of pyarrow's file systems."""
-
-    system: fs.FileSystem
-    root: str
-
-    def open_new(self, path: str) -> Any:
-        return self.system.open_output_stream(self._whole(path))
-
-    def publish(self, temporary: str, path: str) -> None:
-        self.system.move(self._whole(temporary), self._whole(path))
-
-    def remove(self, path: str) -> None:
-        try:
-            self.system.delete_file(self._whole(path))
-        except FileNotFoundError:
-            return
-
-    def files_of(self, recording: str) -> list[str]:
-        chosen = fs.FileSelector(self.root, allow_not_found=True, recursive=True)
-        ending = f"-{recording}.parquet"
-        paths = [one.path for one in self.system.get_file_info(chosen) if one.path.endswith(ending)]
-        return [str(PurePosixPath(path).relative_to(self.root)) for path in paths]
-
-    def _whole(self, path: str) -> str:
-        return f"{self.root}/{path}"
-
-
 def open_store(place: str) -> Store:
     """The store of ``place``: a folder, or a URL of pyarrow's file systems such as ``s3://bucket/folder``.
 
@@ -115,16 +85,7 @@ def open_store(place: str) -> Store:
         if root.exists() and not root.is_dir():
             raise UsageProblem(f"--parquet {place} is a file: name a folder")
         return LocalFolder(root.resolve())
-    try:
-        if "@" in urlsplit(place).netloc:
-            raise UsageProblem(
-                f"--parquet {redact_url(place)} has a user or a secret in its URL: use the store's own variables, such "
-                "as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-            )
-        system, root_path = fs.FileSystem.from_uri(place)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise UsageProblem(f"--parquet {redact_url(place)} can't be used: {_reason(error)}") from error
-    return ObjectStore(system, root_path.rstrip("/"))
+    return ObjectStore(*open_system(place, "--parquet"))
 
 
 def source_name(path: Path, identity: Identity, source: str | None) -> str:
@@ -157,7 +118,7 @@ def write_recording(store: Store, recording: _core.Recording, path: Path, source
     except UsageProblem as problem:
         raise UsageProblem(f"{path}: {problem}") from problem
     except (pyarrow.ArrowException, OSError) as error:
-        raise LabError(f"cannot write the tables of {path}: {_reason(error)}") from error
+        raise LabError(f"cannot write the tables of {path}: {reason(error)}") from error
     return files.rows
 
 
@@ -230,7 +191,3 @@ class _Files:
                 writer.close()
             finally:
                 file.close()
-
-
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error)[:LONGEST_REASON]
