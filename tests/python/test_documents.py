@@ -90,6 +90,25 @@ def test_every_finding_is_explained() -> None:
     assert sorted(explained) == sorted({entry["code"] for entry in _core.catalogue()["causes"]})
 
 
+def test_the_table_of_faults_has_each_fault_in_a_form_that_is_accepted() -> None:
+    rows = re.findall(r"^\| `([\w-]+)(=\w+)?` \| .* \| (yes|–) \|$", (ROOT / "docs" / "target.md").read_text(), re.M)
+    problem = fault_problem("nosuch")
+    assert problem is not None
+    assert [name for name, _, _ in rows] == problem.rpartition("(faults: ")[2].rstrip(")").split(", ")
+    for name, size, one_method in rows:
+        assert fault_problem(name + size) is None
+        assert (fault_problem(f"{name}@ping{size}") is None) == (one_method == "yes"), name
+
+
+def fault_problem(text: str) -> str | None:
+    """The text of the refusal; `None` if the fault is accepted."""
+    try:
+        _core.check_faults([text])
+    except _core.UsageProblem as problem:
+        return str(problem)
+    return None
+
+
 def test_paths_named_in_the_tour_exist() -> None:
     page = (ROOT / "docs" / "contributing-tour.md").read_text()
     named = {path for path in re.findall(r"`([\w./-]+/[\w./-]+)`", page) if not path.startswith("tools/")}
