@@ -109,6 +109,13 @@ def fault_problem(text: str) -> str | None:
     return None
 
 
+def test_every_module_of_the_run_is_in_its_reference() -> None:
+    pages = [(ROOT / "docs" / "reference" / name).read_text() for name in ("run.md", "run-commands.md")]
+    shown = [module for page in pages for module in re.findall(r"^::: mcpace\.report\.model\.(\w+)$", page, re.M)]
+    modules = {path.stem for path in (ROOT / "python" / "mcpace" / "report" / "model").glob("*.py")}
+    assert sorted(shown) == sorted(modules - {"__init__", "base", "context", "contexts"})
+
+
 def test_paths_named_in_the_tour_exist() -> None:
     page = (ROOT / "docs" / "contributing-tour.md").read_text()
     named = {path for path in re.findall(r"`([\w./-]+/[\w./-]+)`", page) if not path.startswith("tools/")}
