@@ -53,10 +53,11 @@ def test_every_make_task_is_in_its_help() -> None:
 
 
 def test_the_readme_names_only_commands_that_exist() -> None:
-    named = set(re.findall(r"mcpace ([a-z]+)\b", (ROOT / "README.md").read_text()))
+    named = set(re.findall(r"(?:\$ |`|/|' )mcpace ([a-z]+)\b", (ROOT / "README.md").read_text()))
     reference = (ROOT / "docs" / "cli.md").read_text()
     known = set(re.findall(r"^## mcpace ([a-z]+)$", reference, re.M))
-    assert named <= known | {"import"}, named - known  # Python's word, not a command
+    assert "measure" in named
+    assert named <= known, named - known
 
 
 def test_documented_commands_have_only_known_options() -> None:
