@@ -6,7 +6,8 @@
 set -eu
 host=$(dpkg-architecture --host-arch "$1" --query DEB_HOST_GNU_TYPE)
 musl=${host%-gnu}-musl
-build=$(dpkg-architecture --query DEB_BUILD_GNU_TYPE)
+# configure of Python names its modules after the C library of --build, also for another architecture.
+build=$(dpkg-architecture --query DEB_BUILD_GNU_CPU)-linux-musl
 
 compile() {
   "$@" >/build/log 2>&1 || { cat /build/log && exit 1; }
