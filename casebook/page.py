@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING
 
 from case import FOLDER
@@ -31,9 +32,9 @@ The programs are in `casebook/NAME/`, and `make casebook CASE=NAME` runs one cas
 """
 
 
-def page_of(answers: Sequence[Answer], summary: str) -> str:
-    """The page as Markdown."""
-    parts = [HEAD, f"Result: {summary}\n"]
+def page_of(answers: Sequence[Answer], summary: str, measured: date) -> str:
+    """The page as Markdown. ``measured`` is the day of the answers."""
+    parts = [HEAD, f"Answers of {measured.isoformat()}: {summary}\n"]
     for repository in sorted({answer.case.repository for answer in answers}, key=str.lower):
         parts.append(f"## {repository}\n")
         parts += [_entry(answer) for answer in answers if answer.case.repository == repository]
@@ -64,8 +65,9 @@ def _answer(answer: Answer) -> str:
     if answer.problem:
         return answer.words()
     named = [f"{findings.clause_for(code)} (`{code}`, confidence {how})" for code, how in answer.named.items()]
-    wrong = set(answer.case.expected) & set(answer.control)
-    return ("; ".join(named) or "nothing") + (f"; in the control, too: {_codes(sorted(wrong))}" if wrong else "")
+    wrong = sorted(set(answer.case.expected) & set(answer.control))
+    also = f"; in the control, which does not have the cause, it names {_codes(wrong)}" if wrong else ""
+    return ("; ".join(named) or "nothing") + also
 
 
 def _codes(codes: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from case import FOLDER, Case, CaseProblem, Program, Server, read_case, read_cases
@@ -68,7 +69,7 @@ class Answer:
             return f"not reproduced: {self.problem}"
         found = ", ".join(f"{code} ({confidence})" for code, confidence in self.named.items()) or "nothing"
         wrong = sorted(set(self.case.expected) & set(self.control))
-        return f"{found}{'; the control has ' + ', '.join(wrong) if wrong else ''}"
+        return f"{found}{'; named in the control, without the cause: ' + ', '.join(wrong) if wrong else ''}"
 
 
 def main() -> int:
@@ -91,7 +92,8 @@ def main() -> int:
         print(f"{mark:6} {case.name:28} {answer.seconds:5.1f} s  {answer.words()}", flush=True)
     print(summary(answers))
     if chosen.write:
-        chosen.write.write_text(page_of(answers, summary(answers)), encoding="utf-8")
+        page = page_of(answers, summary(answers), datetime.now(UTC).date())
+        chosen.write.write_text(page, encoding="utf-8")
     return 0 if all(answer.is_right for answer in answers) else 1
 
 
@@ -101,7 +103,7 @@ def summary(answers: list[Answer]) -> str:
     longest = max((answer.seconds for answer in answers), default=0.0)
     return (
         f"{sum(answer.is_right for answer in answers)} of {len(answers)} reports were named; of the {len(new)} for "
-        f"which no rule was written, {sum(answer.is_right for answer in new)}. The longest took {longest:.0f} s."
+        f"which no rule was written, {sum(answer.is_right for answer in new)}. The longest case took {longest:.0f} s."
     )
 
 

@@ -59,9 +59,9 @@ LAYERS = ("direct", "handler", "in-process", "socket")
 THROUGHPUT, INTROSPECTION = "throughput", "introspection"
 PARTS = (*SUBJECTS, THROUGHPUT, INTROSPECTION)
 TARGETS = (
-    ("handler over direct, plain Python with pydantic", "mcpace", "handler", 5e-6),
-    ("handler over direct, DRF input serializer, atomic off", "mcpace-django", "handler", 40e-6),
-    ("real socket over direct, plain Python, one connection", "mcpace", "socket", 40e-6),
+    ("a plain Python function: `handler` − `direct`", "mcpace", "handler", 5e-6),
+    ("a DRF serializer, without a transaction: `handler` − `direct`", "mcpace-django", "handler", 40e-6),
+    ("a plain Python function, one connection: `socket` − `direct`", "mcpace", "socket", 40e-6),
 )
 TURN_LIMIT_S = 300
 TABLE = re.compile(r"(<!-- table -->\n).*(<!-- end of table -->)", re.DOTALL)
@@ -185,12 +185,12 @@ def targets(turns: dict[str, list[Turn]]) -> list[dict[str, Any]]:
     ours, theirs = turns.get("mcpace-django"), turns.get(DRF.name)
     if ours and theirs:
         ratio = by_turns(theirs, ours, lambda one: over_direct(one, "handler"))
-        what = "handler over direct with a DRF serializer: djangorestframework-mcp-server 0.54.0 ÷ mcpace.django"
+        what = "`handler` − `direct` with a DRF serializer: djangorestframework-mcp-server 0.54.0 ÷ mcpace.django"
         told.append({"what": what, "at_least": 25, "unit": "ratio", "actual": ratio, "met": ratio >= 25})
     bare, guarded = turns.get("mcpace"), turns.get("mcpace-guarded")
     if bare and guarded:
         ratio = by_turns(guarded, bare, lambda one: statistics.median(one["socket"]))
-        what = "100 tools, 100 permissions and a rate limit on each ÷ one bare tool, time of a call over the socket"
+        what = "`socket`: mcpace-guarded ÷ mcpace"
         told.append({"what": what, "at_most": 1.3, "unit": "ratio", "actual": ratio, "met": ratio <= 1.3})
     return told
 

@@ -21,7 +21,7 @@ def _layers(rows: list[Row]) -> str:
     """Microseconds."""
     if not rows:
         return ""
-    lines = ["| µs a call | direct | handler | in-process | socket |", "|---|---|---|---|---|"]
+    lines = ["| time of a call, in µs | `direct` | `handler` | `in-process` | `socket` |", "|---|---|---|---|---|"]
     for name in dict.fromkeys(row["name"] for row in rows):
         cells = [_shown(row) for row in rows if row["name"] == name]
         lines.append(f"| {name} | {' | '.join(cells)} |")
@@ -31,7 +31,10 @@ def _layers(rows: list[Row]) -> str:
 def _served(rows: list[Row]) -> str:
     if not rows:
         return ""
-    lines = [f"| requests/s, {rows[0]['users']} users, one process | | all turns |", "|---|---|---|"]
+    lines = [
+        f"| {rows[0]['users']} users, one process | requests a second, median | slowest and fastest turn |",
+        "|---|---|---|",
+    ]
     for row in rows:
         turns = f"{1 / row['high_s']:,.0f}–{1 / row['low_s']:,.0f}"
         lines.append(f"| {row['name']}, {row['by']} | {row['requests_per_s']:,.0f} | {turns} |")
@@ -40,14 +43,15 @@ def _served(rows: list[Row]) -> str:
 
 def _introspected(row: Row) -> str:
     return (
-        f"Introspection: {row['calls']:,} calls on {row['connections']} connections with {row['tokens']:,} tokens in "
-        f"{row['lifetimes']} lifetimes of a kept answer asked the issuer {row['requests']:,} times. A token's first "
-        f"call took {row['first_median_s'] * 1e3:,.0f} ms, of which the issuer's {row['answer_s'] * 1e3:g}."
+        f"Introspection: {row['calls']:,} calls on {row['connections']} connections with {row['tokens']:,} tokens, "
+        f"over {row['lifetimes']} lifetimes of a cached answer, made {row['requests']:,} requests to the issuer. The "
+        f"first call with a token took {row['first_median_s'] * 1e3:,.0f} ms; the issuer answers after "
+        f"{row['answer_s'] * 1e3:g} ms."
     )
 
 
 def _targets(targets: list[Row]) -> str:
-    lines = ["| to reach | | came |", "|---|---|---|"]
+    lines = ["| figure | target | measured |", "|---|---|---|"]
     for one in targets:
         limit = f"≤ {_figure(one['at_most'], one)}" if "at_most" in one else f"≥ {_figure(one['at_least'], one)}"
         missed = "" if one["met"] else " (missed)"
@@ -68,10 +72,10 @@ def _figure(value: float, target: Row, digits: int | None = None) -> str:
 def _machine(document: dict[str, Any]) -> str:
     machine = document["machine"]
     return (
-        f"Medians of {document['turns']} × {document['batches_a_turn']} batches, quartiles in brackets; "
-        f"{document['turns']} × {document['load_s_a_turn']:g} s of load; {document['measured']}, "
-        f"{machine['cores']} cores{', kept awake for the layers' if document['cores_kept_awake'] else ''}, "
-        f"{machine['cpu']}, Python {document['python']}."
+        f"Times are medians of {document['turns']} turns of {document['batches_a_turn']} batches; the quartiles are "
+        f"in brackets. Each turn of the load took {document['load_s_a_turn']:g} s. Measured at {document['measured']} "
+        f"on {machine['cores']} cores{', kept awake for the layers' if document['cores_kept_awake'] else ''} "
+        f"({machine['cpu']}), with Python {document['python']}."
     )
 
 

@@ -118,7 +118,7 @@ def target(turns: Turns) -> dict[str, Any]:
     """The target: the ratio to the faster configuration of djangorestframework-mcp-server."""
     better = max(THEIRS, key=lambda way: statistics.median(turns[way.by])).by
     ratio = statistics.median(ours / theirs for ours, theirs in zip(turns[OURS.by], turns[better], strict=True))
-    what = f"requests/s: manage.py mcpace ÷ djangorestframework-mcp-server 0.54.0 on {better}"
+    what = f"requests a second: `manage.py mcpace` ÷ djangorestframework-mcp-server 0.54.0 on {better}"
     return {"what": what, "at_least": TARGET, "unit": "ratio", "actual": ratio, "met": ratio >= TARGET}
 
 

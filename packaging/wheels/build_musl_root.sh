@@ -1,7 +1,13 @@
 #!/bin/sh
 # Makes /root-of-musl: Python, compiled from Debian's sources against musl, and a shell. This Python has no ssl module.
 # try_in_roots.py runs this program in a Debian with the packages of MUSL_PACKAGES.
+#
+# Usage: build_musl_root.sh ARCHITECTURE, of the root, by Debian's name.
 set -eu
+host=$(dpkg-architecture --host-arch "$1" --query DEB_HOST_GNU_TYPE)
+musl=${host%-gnu}-musl
+# configure of Python names its modules after the C library of --build, also for another architecture.
+build=$(dpkg-architecture --query DEB_BUILD_GNU_CPU)-linux-musl
 
 compile() {
   "$@" >/build/log 2>&1 || { cat /build/log && exit 1; }
@@ -23,18 +29,22 @@ cat >/build/musl-cc <<'END'
 END
 chmod +x /build/musl-cc
 export CC=/build/musl-cc CFLAGS="-O2 -fPIC"
+export REALGCC="$host-gcc" AR="$host-ar" RANLIB="$host-ranlib" READELF="$host-readelf"
 
 unpack zlib
 compile ./configure --static --prefix=/build/installed
 compile make install
 
 unpack libffi
-compile ./configure --disable-shared --disable-docs --disable-multi-os-directory \
+compile ./configure --host="$musl" --build="$build" --disable-shared --disable-docs --disable-multi-os-directory \
   --disable-exec-static-tramp --prefix=/build/installed
 compile make install
 
 unpack python3.11
-compile ./configure --prefix=/usr --with-ensurepip=no --disable-test-modules \
+# configure cannot run programs of another C library: it is told what it would find.
+compile ./configure --host="$musl" --build="$build" --with-build-python=/usr/bin/python3 --prefix=/usr \
+  --with-ensurepip=no --disable-test-modules \
+  ac_cv_buggy_getaddrinfo=no ac_cv_file__dev_ptmx=yes ac_cv_file__dev_ptc=no \
   CPPFLAGS=-I/build/installed/include LDFLAGS=-L/build/installed/lib
 compile make --jobs="$(nproc)"
 compile make install DESTDIR=/root-of-musl

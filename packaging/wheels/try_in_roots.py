@@ -3,8 +3,8 @@
 A root is a minimal Debian of the wheel's architecture, with Python alone. The program try_wheel.py runs inside it, in
 namespaces of its own that end with it. Another architecture is emulated by qemu, which is registered in a user
 namespace and nowhere else.
-The root for musl has a Python that build_musl_root.sh compiles, since Debian has none. The wheel is tried there without
-extras: toktok-rs, of the extra lab, has no wheel for musl.
+The roots for musl have a Python that build_musl_root.sh compiles, since Debian has none. The wheel is tried there
+without extras: toktok-rs, of the extra lab, has no wheel for musl.
 
 Usage: try_in_roots.py [ROOT...], by default all of ROOTS.
 """
@@ -26,8 +26,10 @@ DIST = ROOT / "dist"
 SUITE = "bookworm"
 PACKAGES = "base-files,base-passwd,ca-certificates,coreutils,dash,libc-bin,libstdc++6,python3-venv"
 """Python, and libstdc++ for numpy, which Debian's own images have."""
-MUSL_PACKAGES = "busybox-static,bzip2,dpkg-dev,gcc,make,musl-tools,xz-utils"
-"""Compiler of Python for the root of musl, and its shell."""
+MUSL_PACKAGES = "bzip2,dpkg-dev,make,python3,xz-utils"
+"""Tools that compile Python for a root of musl. musl-tools, of the root's architecture, brings the compiler."""
+MUSL_BUILDER = "amd64"
+"""Architecture of the Debian in which that Python is compiled."""
 MUSL_PYTHON = "3.11"
 DEBIAN = "http://deb.debian.org/debian"
 TOOLS = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux"}
@@ -58,6 +60,7 @@ ROOTS = {
     "x86_64": Root("manylinux_2_17_x86_64", "amd64"),
     "aarch64": Root("manylinux_2_17_aarch64", "arm64", "--smoke", is_emulated=True),
     "musl": Root("musllinux_1_2_x86_64", "amd64", "--without-extras", is_musl=True),
+    "musl-aarch64": Root("musllinux_1_2_aarch64", "arm64", "--without-extras", is_emulated=True, is_musl=True),
 }
 
 
@@ -131,10 +134,12 @@ def make_musl_root(root: Root, place: Path) -> None:
     """Compiles Python in a Debian that is then removed, and keeps what it installs."""
     place.mkdir()
     program = Path(__file__).with_name("build_musl_root.sh")
+    architectures = ",".join(dict.fromkeys((MUSL_BUILDER, root.architecture)))
+    packages = ",".join([MUSL_PACKAGES, *(f"{name}:{root.architecture}" for name in ("busybox-static", "musl-tools"))])
     line = [
-        "mmdebstrap", "--quiet", "--variant=apt", f"--architectures={root.architecture}", f"--include={MUSL_PACKAGES}",
+        "mmdebstrap", "--quiet", "--variant=apt", f"--architectures={architectures}", f"--include={packages}",
         f"--customize-hook=copy-in {shlex.quote(str(program))} /",
-        f'--customize-hook=chroot "$1" sh /{program.name}',
+        f'--customize-hook=chroot "$1" sh /{program.name} {root.architecture}',
         f"--customize-hook=sync-out /root-of-musl {shlex.quote(str(place))}",
         SUITE, "/dev/null", *(f"{kind} {DEBIAN} {SUITE} main" for kind in ("deb", "deb-src")),
     ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "casebook"))
 
 from case import CaseProblem, read_case, read_cases  # noqa: E402
-from page import HEAD  # noqa: E402
+from page import HEAD, page_of  # noqa: E402
+from run import Answer, summary  # noqa: E402
 
 LIMIT_S = 60.0
 
@@ -49,6 +51,16 @@ def test_the_page_lists_the_reports_of_the_casebook() -> None:
     assert page.startswith(HEAD)
     listed = re.findall(r"^### \[.*?\]\((\S+?)\)", page, re.MULTILINE)
     assert sorted(listed) == sorted(str(case.report) for case in read_cases())
+
+
+def test_the_page_says_the_day_of_its_answers_and_what_is_named_without_the_cause() -> None:
+    case = read_cases()[0]
+    answer = Answer(case, control=dict.fromkeys(case.expected, "high"))
+    page = page_of([answer], summary([answer]), date(2026, 1, 2))
+    assert "\nAnswers of 2026-01-02: 0 of 1 reports were named; " in page
+    assert f"nothing; in the control, which does not have the cause, it names `{min(case.expected)}`" in page
+    written = (ROOT / "docs" / "casebook.md").read_text()
+    assert len(re.findall(r"^Answers of \d{4}-\d\d-\d\d: \d+ of \d+ reports were named; ", written, re.MULTILINE)) == 1
 
 
 def test_the_control_changes_only_the_members_that_it_names(tmp_path: Path) -> None:

@@ -53,10 +53,11 @@ def test_every_make_task_is_in_its_help() -> None:
 
 
 def test_the_readme_names_only_commands_that_exist() -> None:
-    named = set(re.findall(r"mcpace ([a-z]+)\b", (ROOT / "README.md").read_text()))
+    named = set(re.findall(r"(?:\$ |`|/|' )mcpace ([a-z]+)\b", (ROOT / "README.md").read_text()))
     reference = (ROOT / "docs" / "cli.md").read_text()
     known = set(re.findall(r"^## mcpace ([a-z]+)$", reference, re.M))
-    assert named <= known | {"import"}, named - known  # Python's word, not a command
+    assert "measure" in named
+    assert named <= known, named - known
 
 
 def test_documented_commands_have_only_known_options() -> None:
@@ -88,6 +89,34 @@ def unknown_words(command: list[str]) -> str | None:
 def test_every_finding_is_explained() -> None:
     explained = re.findall(r"^## ([a-z-]+)$", (ROOT / "docs" / "findings.md").read_text(), re.M)
     assert sorted(explained) == sorted({entry["code"] for entry in _core.catalogue()["causes"]})
+
+
+def test_the_table_of_faults_has_each_fault_in_a_form_that_is_accepted() -> None:
+    section = (ROOT / "docs" / "target.md").read_text().partition("\n## Faults\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w-]+)(=\w+)?` \| .* \|$", section, re.M)
+    whole = section.partition("- These faults cannot be limited to a method: ")[2].partition("\n-")[0]
+    problem = fault_problem("nosuch")
+    assert problem is not None
+    assert [name for name, _ in rows] == problem.rpartition("(faults: ")[2].rstrip(")").split(", ")
+    for name, size in rows:
+        assert fault_problem(name + size) is None
+        assert (fault_problem(f"{name}@ping{size}") is None) == (f"`{name}`" not in whole), name
+
+
+def fault_problem(text: str) -> str | None:
+    """The text of the refusal; `None` if the fault is accepted."""
+    try:
+        _core.check_faults([text])
+    except _core.UsageProblem as problem:
+        return str(problem)
+    return None
+
+
+def test_every_module_of_the_run_is_in_its_reference() -> None:
+    pages = [(ROOT / "docs" / "reference" / name).read_text() for name in ("run.md", "run-commands.md")]
+    shown = [module for page in pages for module in re.findall(r"^::: mcpace\.report\.model\.(\w+)$", page, re.M)]
+    modules = {path.stem for path in (ROOT / "python" / "mcpace" / "report" / "model").glob("*.py")}
+    assert sorted(shown) == sorted(modules - {"__init__", "base", "context", "contexts"})
 
 
 def test_paths_named_in_the_tour_exist() -> None:

@@ -153,7 +153,7 @@ def test_links_and_pictures_of_the_pages_exist(built: Path) -> None:
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("place", ["", "findings/", "reference/run/"])
+@pytest.mark.parametrize("place", ["", "findings/", "reference/run/", "reference/run-commands/"])
 def test_the_first_page_and_the_largest_ones_are_small(place: str, served: tuple[str, dict[str, int]]) -> None:
     from support.browser import Watched, chromium
 

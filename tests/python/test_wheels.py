@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
 import subprocess
 import sys
 import tarfile
@@ -61,6 +62,18 @@ def test_sources_are_newer_than_what_an_earlier_build_left(tmp_path: Path, monke
         archive.addfile(member)
     build_wheels.unpack(tmp_path / "mcpace-1.tar.gz")
     assert (tmp_path / "dist-source" / "lib.rs").stat().st_mtime >= before - 1
+
+
+def test_the_source_distribution_has_the_adapters_without_the_bytecode_of_the_checkout(tmp_path: Path) -> None:
+    compiled = py_compile.compile(str(min((ROOT / "adapters" / "shared").glob("*.py"))))
+    assert compiled is not None and "__pycache__" in compiled
+    maturin = Path(sys.executable).with_name("maturin")
+    subprocess.run([maturin, "sdist", "--out", tmp_path], cwd=ROOT, capture_output=True, check=True, timeout=120)
+    [archive] = tmp_path.iterdir()
+    with tarfile.open(archive) as packed:
+        names = packed.getnames()
+    assert any("/python/mcpace/adapters/shared/" in name for name in names)
+    assert not [name for name in names if "__pycache__" in name]
 
 
 def audited(tag: str, changes: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
