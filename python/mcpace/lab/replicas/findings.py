@@ -19,7 +19,7 @@ KEPT_BY_STEP: dict[StepName, tuple[Kept, Need]] = {
     "task": ("tasks", "shared-tasks"),
     "change": ("changes", "shared-changes"),
 }
-"""What a copy keeps for itself where the step fails while all copies run, and what would help."""
+"""Thing that a copy keeps for itself where the step fails while all copies run, and what would help."""
 
 
 def find_lost_sessions(steps: Sequence[ReplicaStep]) -> list[ReplicaFinding]:
