@@ -57,6 +57,11 @@ def replicas(
         str | None,
         typer.Option(metavar="NAME[=JSON]", help="Tool that takes a second or more: it waits while its copy ends."),
     ] = None,
+    task_tool: Annotated[str | None, typer.Option(metavar="NAME[=JSON]", help="Tool that runs as a task.")] = None,
+    change_tool: Annotated[
+        str | None,
+        typer.Option(metavar="NAME[=JSON]", help="Tool by which the server tells its clients that a list has changed."),
+    ] = None,
     port_variable: Annotated[
         str, typer.Option(metavar="NAME", help="Environment variable with the port of a copy.")
     ] = DEFAULT_VARIABLE,
@@ -89,6 +94,8 @@ def replicas(
         tool=options.chosen_tool(tool, args),
         question=_parse_tool("--question-tool", question_tool),
         long=_parse_tool("--long-tool", long_tool),
+        task=_parse_tool("--task-tool", task_tool),
+        change=_parse_tool("--change-tool", change_tool),
         port_variable=port_variable,
         vus=vus,
         duration_s=duration,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mcpace.report.model.replicas import ReplicaLoad, ReplicasFacts
 from mcpace.report.table import Table
 from mcpace.report.words.quantities import clean, count
-from mcpace.report.words.replicas import EVENTS, LONGEST, POLICIES, STEPS, step_cell
+from mcpace.report.words.replicas import BROKEN_CALLS, EVENTS, LONGEST, POLICIES, STEPS, step_cell
 
 
 def replica_tables(facts: ReplicasFacts) -> Iterator[Table]:
@@ -38,6 +38,8 @@ def _steps_table(facts: ReplicasFacts, revision: str) -> Table:
         "does not begin one fails."
     ]
     notes = notes if any(step.lost for step in steps) else []
+    broken = {step.event for step in steps if step.step == "in-flight" and step.failed}
+    notes += [words for event, words in BROKEN_CALLS.items() if event in broken]
     notes += [f"Seen: {text}" for text in seen[:4]]
     return Table(f"Revision {clean(revision, 20)}", ("", *(POLICIES[one] for one in policies)), rows, notes=notes)
 

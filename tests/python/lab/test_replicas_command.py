@@ -14,15 +14,16 @@ from typing import Any
 
 import pytest
 
-from mcpace.lab.replicas.balancer import Backend, Balancer
+from mcpace.lab.replicas.balancer import EVENT_WITH_ID, Backend, Balancer
 from mcpace.lab.replicas.findings import find_lost_sessions
 from mcpace.report.model.replicas import Policy, ReplicaStep
 from support.commands import Ended, run
 
 SERVER = """
 import asyncio, os, sys
+from datetime import timedelta
 from pydantic import BaseModel
-from mcpace import Context, MCPServer, RequestStateSecurity
+from mcpace import Context, MCPServer, RequestStateSecurity, TaskConfig
 
 shared = RequestStateSecurity(keys=["0" * 64]) if "shared-key" in sys.argv else None
 mcp = MCPServer("shop", request_state_security=shared)
@@ -39,11 +40,21 @@ async def wait(seconds: float) -> str:
     await asyncio.sleep(seconds)
     return "waited"
 
+@mcp.tool(task=TaskConfig(poll_interval=timedelta(milliseconds=20)))
+async def work() -> str:
+    return "worked"
+
+@mcp.tool()
+async def change(ctx: Context) -> str:
+    await ctx.notify_tools_changed()
+    return "changed"
+
 @mcp.tool()
 async def ask(ctx: Context) -> str:
     return str((await ctx.elicit("Your name?", Name)).action)
 
-mcp.run("streamable-http", port=int(os.environ["PORT"]) if "one-port" not in sys.argv else int(sys.argv[-1]))
+form = {"response": "sse"} if "sse" in sys.argv else {}
+mcp.run("streamable-http", **form, port=int(os.environ["PORT"]) if "one-port" not in sys.argv else int(sys.argv[-1]))
 """
 
 
@@ -69,6 +80,7 @@ def test_sessions_work_at_the_copy_that_began_them_and_end_with_it(tmp_path: Pat
         tmp_path,
         *("--revision", "2025-11-25", "--policy", "session", "--policy", "round-robin", "--question-tool", "ask"),
         *("--long-tool", 'wait={"seconds": 1.5}', "--fail-on", "session-lost-behind-balancer"),
+        server=("sse",),
     )
     assert ended.code == 1, ended.stderr
     [finding] = found["findings"]
@@ -77,7 +89,7 @@ def test_sessions_work_at_the_copy_that_began_them_and_end_with_it(tmp_path: Pat
     assert "404" in finding["saw"]
     assert outcomes(found, "round-robin")["steady", "connect"][0] > 0
     held = outcomes(found, "session")
-    for step in ("connect", "list", "call", "question"):
+    for step in ("connect", "list", "call", "question", "resume"):
         assert held["steady", step] == (0, 0), held
     assert held["killed", "in-flight"][0] > 0, "the killed copy had calls in flight"
     assert held["killed", "list"][1] > 0 and held["killed", "reconnect"] == (0, 0)
@@ -85,12 +97,17 @@ def test_sessions_work_at_the_copy_that_began_them_and_end_with_it(tmp_path: Pat
 
 def test_a_server_without_sessions_survives_and_a_shared_key_keeps_its_questions(tmp_path: Path) -> None:
     options = ("--revision", "2026-07-28", "--policy", "round-robin", "--question-tool", "ask")
-    ended, own = replicas_of(tmp_path, *options)
+    ended, own = replicas_of(tmp_path, *options, "--task-tool", "work", "--change-tool", "change")
     assert ended.code == 0, ended.stderr
-    assert [(one["code"], one["needs"]) for one in own["findings"]] == [
-        ("session-lost-behind-balancer", ["shared-key"])
+    assert [(one["kept"], one["needs"]) for one in own["findings"]] == [
+        ("state", ["shared-key"]),
+        ("tasks", ["shared-tasks"]),
+        ("changes", ["shared-changes"]),
     ]
-    assert outcomes(own, "round-robin")["steady", "question"][0] > 0
+    steady = {step: failed for (event, step), (failed, _) in outcomes(own, "round-robin").items() if event == "steady"}
+    assert steady["question"] > 0 and steady["task"] > 0 and steady["change"] > 0, steady
+    assert steady["listen"] == 0, steady
+    assert ("killed", "task-in-flight") in outcomes(own, "round-robin")
     ended, shared = replicas_of(tmp_path, *options, server=("shared-key",))
     assert ended.code == 0, ended.stderr
     assert shared["findings"] == []
@@ -195,6 +212,19 @@ def test_the_balancer_spreads_holds_and_passes_over_refused_connections() -> Non
         assert {post(balancer, cookie="mcpace-copy=77")[1] for _ in range(3)} != {port}
 
 
+@pytest.mark.parametrize(
+    ("stream", "passed"),
+    [
+        (b"event: message\ndata: 1\n\nid: 7\ndata:\n\ndata: 2\n\n", b"event: message\ndata: 1\n\nid: 7\ndata:\n\n"),
+        (b"id: 7\r\ndata:\r\n\r\ndata: 2\r\n\r\n", b"id: 7\r\ndata:\r\n\r\n"),
+        (b"id:\ndata: 1\n\ndata: id: 7\n\n", None),
+    ],
+)
+def test_a_stream_is_broken_off_after_its_first_event_with_an_id(stream: bytes, passed: bytes | None) -> None:
+    found = EVENT_WITH_ID.search(stream)
+    assert (stream[: found.end()] if found is not None else None) == passed
+
+
 def test_requests_with_an_unknown_length_are_refused() -> None:
     with balanced("round-robin") as (balancer, _, _):
         assert post(balancer, transfer_encoding="chunked")[0] == 411
@@ -213,3 +243,8 @@ def test_a_session_that_no_policy_keeps_needs_a_store_and_no_affinity() -> None:
     assert find_lost_sessions([step("steady", "session"), step("killed", "session", failed=3)]) == []
     [finding] = find_lost_sessions([step("steady", "session"), step("rolled", "session", lost=3)])
     assert (finding.policies, finding.events, finding.needs) == ([], ["rolled"], ["shared-sessions"])
+    [finding] = find_lost_sessions(
+        [step("steady", "round-robin", "resume", failed=3), step("steady", "session", "resume")]
+    )
+    assert (finding.kept, finding.policies) == ("streams", ["round-robin"])
+    assert finding.needs == ["shared-streams", "affinity"]

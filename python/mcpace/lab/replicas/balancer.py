@@ -2,8 +2,8 @@
 
 It is an instrument, not a product: a thread a connection, a new connection to the copy for each request. It passes
 bytes on as they come, tries another copy only where a connection is refused (as proxies do by default), and knows
-nothing of MCP but the name of the header with the session's id. A request whose copy ends meanwhile gets status 502, or
-a reply that is cut off.
+nothing of MCP but the headers with the session's id and the method. A request whose copy ends meanwhile gets status
+502, or a reply that is cut off. A test can let it break streams off while their copy runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import http.client
 import itertools
+import re
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -22,6 +24,15 @@ from mcpace.report.model.replicas import Policy
 
 COOKIE = "mcpace-copy"
 SESSION_ID = "mcp-session-id"
+METHOD = "mcp-method"
+"""Header with the JSON-RPC method of a request, since revision 2026-07-28."""
+LAST_EVENT = "last-event-id"
+GET_TASK, RESUME = "tasks/get", "resume"
+COUNTED = (GET_TASK, RESUME)
+"""Kinds of requests that are counted: by the header of their method, and those that resume a stream."""
+EVENT_WITH_ID = re.compile(rb"^id:[^\r\n]*[^\s:].*?\r?\n\r?\n", re.MULTILINE | re.DOTALL)
+MOST_SEARCHED = 65_536
+"""Bytes of a stream in which an event with an id is looked for, to break the stream off after it."""
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "host"})
 MOST_BODY = 64 * 2**20
 CONNECT_LIMIT_S = 5.0
@@ -66,6 +77,8 @@ class Balancer:
         self._turns = itertools.count()
         self._sessions: dict[str, Backend] = {}
         self._refusals: list[Refusal] = []
+        self._kinds: Counter[str] = Counter()
+        self.breaks_streams = False
         balancer = self
 
         class Handler(_Handler):
@@ -95,6 +108,15 @@ class Balancer:
         with self._lock:
             return self._sessions.get(session)
 
+    @contextlib.contextmanager
+    def break_streams(self) -> Iterator[None]:
+        """Breaks streams that answer a POST off after their first event with an id, while the block runs."""
+        self.breaks_streams = True
+        try:
+            yield
+        finally:
+            self.breaks_streams = False
+
     def take_refusals(self) -> list[Refusal]:
         """The refusals since the last time."""
         with self._lock:
@@ -106,6 +128,16 @@ class Balancer:
         with self._lock:
             if len(self._refusals) < MOST_REFUSALS:
                 self._refusals.append(refusal)
+
+    def count_kind(self, kind: str) -> int:
+        """Number of requests of a counted kind so far."""
+        with self._lock:
+            return self._kinds[kind]
+
+    def await_kind(self, kind: str, count: int, limit_s: float) -> None:
+        """Waits until there were as many requests of a counted kind, or until the time limit."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._kinds[kind] >= count, limit_s)
 
     def await_posts(self, count: int, limit_s: float) -> None:
         """Waits until as many POST requests are in flight at the copies, or until the time limit."""
@@ -146,10 +178,12 @@ class Balancer:
                 del self._sessions[next(iter(self._sessions))]
 
     @contextlib.contextmanager
-    def count_request(self, backend: Backend, method: str) -> Iterator[None]:
-        """Counts a request of an HTTP method as in flight at a copy while the block runs."""
+    def count_request(self, backend: Backend, method: str, kind: str) -> Iterator[None]:
+        """Counts a request as in flight at a copy while the block runs."""
         is_post = int(method == "POST")
         with self._lock:
+            if kind in COUNTED:
+                self._kinds[kind] += 1
             backend.in_flight += 1
             backend.posts += is_post
             self._changed.notify_all()
@@ -175,6 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(411, "this balancer needs a Content-Length of at most 64 MiB")
             return
         body = self.rfile.read(int(length))
+        kind = RESUME if LAST_EVENT in self.headers else self.headers.get(METHOD, "")
         for backend in self.owner.candidates(self.headers.get(SESSION_ID, ""), self._cookie()):
             connection = http.client.HTTPConnection(backend.host, backend.port, timeout=CONNECT_LIMIT_S)
             try:
@@ -182,7 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
             except OSError:
                 connection.close()
                 continue
-            with self.owner.count_request(backend, self.command), contextlib.closing(connection):
+            with self.owner.count_request(backend, self.command, kind), contextlib.closing(connection):
                 self._exchange(backend, connection, body)
             return
         self._refuse(503, "no copy of the server accepts connections")
@@ -218,8 +253,18 @@ class _Handler(BaseHTTPRequestHandler):
         self._pass_body(reply, chunked=not has_length)
 
     def _pass_body(self, reply: http.client.HTTPResponse, *, chunked: bool) -> None:
+        is_stream = (reply.getheader("content-type") or "").startswith("text/event-stream")
+        breaks = is_stream and self.command == "POST" and self.owner.breaks_streams
+        passed = b""
         try:
             while part := reply.read1(65_536):
+                if breaks and len(passed) < MOST_SEARCHED:
+                    passed += part
+                    if (event := EVENT_WITH_ID.search(passed)) is not None:
+                        part = part[: len(part) - (len(passed) - event.end())]
+                        self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part) if chunked else part)
+                        self.close_connection = True
+                        return
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part) if chunked else part)
             if not chunked and reply.length:
                 raise http.client.IncompleteRead(b"")

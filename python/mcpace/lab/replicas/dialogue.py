@@ -7,11 +7,18 @@ then seen the refusal, which a client without that would have failed by.
 from __future__ import annotations
 
 import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mcpace import _core
+from mcpace.lab.load.settings import STATELESS_SINCE
 from mcpace.lab.targets import Tool
 
+CHANGES = b'{"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true}'
+CLOSE_LIMIT_S = 5.0
 ANSWERS = {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}}
 """An answer for a property of a question, by its type."""
 
@@ -19,9 +26,10 @@ ANSWERS = {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}
 class Dialogue:
     """A session over HTTP. Methods raise :class:`mcpace._core.CallProblem` where they fail."""
 
-    def __init__(self, url: str, revision: str, limit_s: float) -> None:
+    def __init__(self, url: str, revision: str, limit_s: float, *, tasks: bool = False) -> None:
         settings = {
             "mode": revision,
+            "tasks": tasks,
             "cache": False,
             "call_time_s": limit_s,
             "connect_time_s": limit_s,
@@ -29,7 +37,10 @@ class Dialogue:
         }
         self.questions = 0
         """Number of the server's questions that were answered."""
-        self._caller = _core.Caller.connect(url, json.dumps(settings).encode(), self._answer, in_loop=False).wait()
+        self._changed = threading.Event()
+        self._caller = _core.Caller.connect(
+            url, json.dumps(settings).encode(), self._answer, hears=self._hear, in_loop=False
+        ).wait()
 
     @property
     def revision(self) -> str:
@@ -50,16 +61,44 @@ class Dialogue:
         """Calls a tool. A failure that the tool reports is no failure here: the copy has answered."""
         self._caller.call_tool(tool.name, json.dumps(tool.arguments)).wait()
 
-    def listen(self) -> None:
-        """Opens the stream of the server's own notifications, and closes it."""
-        listening = self._caller.listen(b'{"toolsListChanged": true}').wait()
-        listening.close().wait()
+    @contextmanager
+    def listen(self) -> Iterator[None]:
+        """Listens for changes of lists while the block runs. A session has a stream for them anyway."""
+        self._changed.clear()
+        if self.revision < STATELESS_SINCE:
+            yield
+            return
+        listening = self._caller.listen(CHANGES).wait()
+        thread = threading.Thread(target=self._take_changes, args=(listening,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            listening.close().wait()
+            thread.join(CLOSE_LIMIT_S)
+
+    def await_change(self, until: float) -> None:
+        """Waits until a change was heard, or fails at an instant of the monotonic clock."""
+        if not self._changed.wait(max(until - time.monotonic(), 0.0)):
+            raise _core.CallProblem("not-heard", "the notification of a changed list did not come", None)
 
     def close(self) -> None:
         """Ends the session. A copy that is gone is no failure."""
         try:
             self._caller.close().wait()
         except _core.CallProblem:
+            return
+
+    def _hear(self, method: str, _: str | None) -> None:
+        if method.endswith("/list_changed"):
+            self._changed.set()
+
+    def _take_changes(self, listening: _core.Listening) -> None:
+        try:
+            while listening.next().wait() is not None:
+                self._changed.set()
+        except _core.CallProblem:
+            # The stream ended with its copy: what is missing shows at the wait.
             return
 
     def _answer(self, question: _core.Question) -> None:

@@ -32,6 +32,10 @@ class ReplicasPlan:
     """A tool that asks the client by elicitation."""
     long: Tool | None = None
     """A tool that takes a second or more: its call waits at a copy while the copy ends."""
+    task: Tool | None = None
+    """A tool that runs as a task for clients that can follow one."""
+    change: Tool | None = None
+    """A tool whose call makes the server send a notification that a list has changed."""
     port_variable: str = DEFAULT_VARIABLE
     environment: Sequence[tuple[str, str]] = field(default_factory=tuple)
     vus: int = DEFAULT_VUS

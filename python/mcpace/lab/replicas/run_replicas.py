@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from mcpace import _core
 from mcpace.lab.clients.measure import read_only_tool
@@ -16,7 +19,7 @@ from mcpace.lab.load.settings import STATELESS_SINCE, LoadSettings
 from mcpace.lab.machine import new_run
 from mcpace.lab.processes.strays import ended_strays
 from mcpace.lab.progress import Progress
-from mcpace.lab.replicas.balancer import Balancer
+from mcpace.lab.replicas.balancer import GET_TASK, RESUME, Balancer
 from mcpace.lab.replicas.copies import Copies, Copy
 from mcpace.lab.replicas.dialogue import Dialogue, reason
 from mcpace.lab.replicas.findings import find_lost_sessions
@@ -31,6 +34,8 @@ CALLS = 3
 """Sessions of a dialogue, and the lists and calls in each after each event."""
 SEND_LIMIT_S = 1.0
 """Seconds in which all long calls arrive at the copies, before a copy ends."""
+HEAR_LIMIT_S = 1.0
+"""Seconds in which the notification of a changed list comes."""
 LOST_STATUSES = (400, 401, 404, 410, 422)
 """Statuses by which servers refuse a session that they don't know. Only 404 is the specification's."""
 EVENTS_AT = {"killed": 0.25, "added": 0.5, "rolled": 0.7}
@@ -62,13 +67,14 @@ def run_replicas(plan: ReplicasPlan, progress: Progress) -> Run:
         with ended_strays():
             tried: set[str] = set()
             for revision in plan.revisions:
+                tools: _Tools | None = None
                 for policy in plan.policies:
                     progress.step(f"{revision} · {policy}")
-                    agreed = _test_policy(plan, revision, policy, facts)
-                    if agreed != revision:
+                    tools = _test_policy(plan, revision, policy, tools, facts)
+                    if tools is None:
                         facts.not_tried.append(f"The server does not speak revision {revision}.")
                         break
-                    tried.add(agreed)
+                    tried.add(revision)
         if not tried:
             raise Unreachable(f"the server speaks none of the revisions {', '.join(plan.revisions)}")
     except KeyboardInterrupt:
@@ -77,62 +83,120 @@ def run_replicas(plan: ReplicasPlan, progress: Progress) -> Run:
     return result
 
 
-def _test_policy(plan: ReplicasPlan, revision: str, policy: Policy, facts: ReplicasFacts) -> str:
-    """One dialogue and one load. Returns the revision that the server agreed to."""
+@dataclass(frozen=True)
+class _Tools:
+    """Tools for the steps in one revision, as far as the steps work with one copy alone."""
+
+    call: Tool | None
+    long: Tool | None
+    question: Tool | None
+    task: Tool | None
+    change: Tool | None
+    resumed: Tool | None
+    """The tool whose stream is broken off and resumed."""
+
+
+def _test_policy(
+    plan: ReplicasPlan, revision: str, policy: Policy, tools: _Tools | None, facts: ReplicasFacts
+) -> _Tools | None:
+    """One dialogue and one load. Returns the tools, which the first policy finds; none where the server speaks another
+    revision."""
     with ExitStack() as stack:
         copies = stack.enter_context(Copies(plan.command, variable=plan.port_variable, environment=plan.environment))
         balancer = stack.enter_context(Balancer(policy))
-        for _ in range(plan.copies):
-            copies.start(balancer)
+        copies.start(balancer)
         url = f"http://127.0.0.1:{balancer.port}{copies.path}"
-        try:
-            # One copy without the balancer: it tells the revision and the tools.
-            first = Dialogue(copies.running[0].program.url, revision, plan.time_limit_s)
-            with closing(first):
-                if (agreed := first.revision) != revision:
-                    return agreed
-                facts.server = facts.server or first.server_name
-                tool = plan.tool or read_only_tool(first.list(), None)
-                question = _question_that_works(plan, first, revision, facts)
-        except _core.CallProblem as problem:
-            if problem.args[0] == "revision":
-                return ""
-            raise Unreachable(f"the first copy can't be asked: {reason(problem)}") from problem
-        if tool is None:
-            _note_once(
-                facts, "No tool was called: none is marked read-only and needs no arguments. Name one by --tool."
-            )
-        for missing, words in (
-            (plan.question, "No question of the server was tried: name a tool that asks by --question-tool."),
-            (plan.long, "No call was in flight while its copy ended: name a tool that takes a second by --long-tool."),
-        ):
-            if missing is None:
-                _note_once(facts, words)
+        if tools is None:
+            try:
+                tools = _try_alone(plan, revision, url, balancer, facts)
+            except _core.CallProblem as problem:
+                if problem.args[0] == "revision":
+                    return None
+                raise Unreachable(f"the first copy can't be asked: {reason(problem)}") from problem
+            if tools is None:
+                return None
+        for _ in range(1, plan.copies):
+            copies.start(balancer)
         balancer.take_refusals()
-        conversation = _Conversation(plan, revision, policy, url, balancer, copies, tool, question)
+        conversation = _Conversation(plan, revision, policy, url, balancer, copies, tools)
         try:
             conversation.hold()
         finally:
             conversation.close()
             facts.steps += conversation.steps
-        if plan.duration_s and tool is not None:
-            facts.loads.append(_put_load(plan, revision, policy, url, tool, balancer, copies))
-    return revision
+        if plan.duration_s and tools.call is not None:
+            facts.loads.append(_put_load(plan, revision, policy, url, tools.call, balancer, copies))
+    return tools
 
 
-def _question_that_works(plan: ReplicasPlan, dialogue: Dialogue, revision: str, facts: ReplicasFacts) -> Tool | None:
-    """The tool that asks, if its question is answered without a balancer."""
-    if plan.question is None:
-        return None
+def _try_alone(plan: ReplicasPlan, revision: str, url: str, balancer: Balancer, facts: ReplicasFacts) -> _Tools | None:
+    """Tries each step at one copy: what fails there is no fault of the balancer, and is not tried with more copies."""
+    with closing(Dialogue(url, revision, plan.time_limit_s)) as alone:
+        if alone.revision != revision:
+            return None
+        facts.server = facts.server or alone.server_name
+        call = plan.tool or read_only_tool(alone.list(), None)
+        if call is None:
+            _note_once(
+                facts, "No tool was called: none is marked read-only and needs no arguments. Name one by --tool."
+            )
+        if plan.long is None:
+            _note_once(
+                facts,
+                "No call was in flight while its copy ended: name a tool that takes a second by --long-tool.",
+            )
+
+        def ask(tool: Tool) -> str:
+            alone.call(tool)
+            return "" if alone.questions else f"{tool.name} asks nothing"
+
+        def run_task(tool: Tool) -> str:
+            if revision < STATELESS_SINCE:
+                return f"mcpace's client follows tasks since revision {STATELESS_SINCE}"
+            _run_task(url, revision, plan.time_limit_s, tool)
+            return "" if balancer.count_kind(GET_TASK) else f"{tool.name} did not run as a task"
+
+        def hear_change(tool: Tool) -> str:
+            with alone.listen():
+                alone.call(tool)
+                alone.await_change(time.monotonic() + HEAR_LIMIT_S)
+            return ""
+
+        def resume(tool: Tool) -> str:
+            with balancer.break_streams():
+                alone.call(tool)
+            return "" if balancer.count_kind(RESUME) else "the server sends no event id ahead of its reply"
+
+        attempts: tuple[tuple[str, str, Tool | None, Callable[[Tool], str]], ...] = (
+            ("question of the server", "that asks by --question-tool", plan.question, ask),
+            ("task", "that runs as a task by --task-tool", plan.task, run_task),
+            ("change of a list", "that changes one by --change-tool", plan.change, hear_change),
+            ("resumption of a stream", "", (plan.long or call) if revision < STATELESS_SINCE else None, resume),
+        )
+        works: list[Tool | None] = []
+        for subject, option, tool, attempt in attempts:
+            why = "" if tool is None else _attempt(attempt, tool)
+            works.append(None if why else tool)
+            if why:
+                _note_once(facts, f"No {subject} was tried in revision {revision}: {why[:LONGEST_REASON]}.")
+            elif tool is None and option:
+                _note_once(facts, f"No {subject} was tried: name a tool {option}.")
+        question, task, change, resumed = works
+    return _Tools(call, plan.long, question, task, change, resumed)
+
+
+def _attempt(attempt: Callable[[Tool], str], tool: Tool) -> str:
+    """The reason why a step does not work at one copy; empty where it works."""
     try:
-        dialogue.call(plan.question)
+        return attempt(tool)
     except _core.CallProblem as problem:
-        _note_once(facts, f"No question was tried in revision {revision}: {reason(problem)[:LONGEST_REASON]}.")
-        return None
-    if not dialogue.questions:
-        _note_once(facts, f"No question was tried in revision {revision}: {plan.question.name} asks nothing.")
-        return None
-    return plan.question
+        return reason(problem)
+
+
+def _run_task(url: str, revision: str, limit_s: float, tool: Tool) -> None:
+    """Calls a tool that becomes a task, and follows the task to its end."""
+    with closing(Dialogue(url, revision, limit_s, tasks=True)) as client:
+        client.call(tool)
 
 
 def _note_once(facts: ReplicasFacts, words: str) -> None:
@@ -150,8 +214,7 @@ class _Conversation:
     url: str
     balancer: Balancer
     copies: Copies
-    tool: Tool | None
-    question: Tool | None
+    tools: _Tools
     steps: list[ReplicaStep] = field(default_factory=list)
     sessions: list[Dialogue] = field(default_factory=list)
 
@@ -159,8 +222,8 @@ class _Conversation:
         """All steps, in the order of the events."""
         self._step("steady", "connect", [self._open for _ in range(SESSIONS)])
         self._requests("steady")
-        if self.revision >= STATELESS_SINCE:
-            self._step("steady", "listen", [one.listen for one in self.sessions])
+        if (resumed := self.tools.resumed) is not None:
+            self._step("steady", "resume", [partial(self._resume, one, resumed) for one in self.sessions])
         self._in_flight("killed", self.copies.kill)
         self._requests("killed")
         self._step("killed", "reconnect", [self._reconnect])
@@ -185,8 +248,8 @@ class _Conversation:
         """A new session, as a client begins it after a failure, and a call in it."""
         other = Dialogue(self.url, self.revision, self.plan.time_limit_s)
         try:
-            if self.tool is not None:
-                other.call(self.tool)
+            if self.tools.call is not None:
+                other.call(self.tools.call)
             else:
                 other.list()
         finally:
@@ -194,10 +257,35 @@ class _Conversation:
 
     def _requests(self, event: Event) -> None:
         self._step(event, "list", [one.list for one in self.sessions for _ in range(CALLS)])
-        for step, tool in (("call", self.tool), ("question", self.question)):
+        for step, tool in (("call", self.tools.call), ("question", self.tools.question)):
             if tool is not None:
-                calls = [lambda one=one, tool=tool: one.call(tool) for one in self.sessions for _ in range(CALLS)]
+                calls = [partial(one.call, tool) for one in self.sessions for _ in range(CALLS)]
                 self._step(event, step, calls)  # type: ignore[arg-type]  # two of its names
+        if (task := self.tools.task) is not None:
+            # One after another: tasks that are polled in turns would each meet their own copy again.
+            run = partial(_run_task, self.url, self.revision, self.plan.time_limit_s, task)
+            self._step(event, "task", [run] * (SESSIONS if event == "steady" else 1))
+        self._hear_change(event)
+
+    def _hear_change(self, event: Event) -> None:
+        """Listens in each session, and lets one session change a list."""
+        with ExitStack() as stack:
+            if self.revision >= STATELESS_SINCE:
+                self._step(event, "listen", [partial(stack.enter_context, one.listen()) for one in self.sessions])
+            else:
+                for one in self.sessions:
+                    stack.enter_context(one.listen())
+            if (tool := self.tools.change) is None or not self.sessions:
+                return
+            # Where the call fails, no session hears of a change.
+            with contextlib.suppress(_core.CallProblem):
+                self.sessions[0].call(tool)
+            until = time.monotonic() + HEAR_LIMIT_S
+            self._step(event, "change", [partial(one.await_change, until) for one in self.sessions])
+
+    def _resume(self, session: Dialogue, tool: Tool) -> None:
+        with self.balancer.break_streams():
+            session.call(tool)
 
     def _replace(self, old: Sequence[Copy], new: Sequence[Copy]) -> None:
         """Gives requests to the new copies, and ends the old ones, all at the same time."""
@@ -207,20 +295,27 @@ class _Conversation:
             list(threads.map(lambda copy: self.copies.end(copy, self.balancer), old))
 
     def _in_flight(self, event: Event, change: Callable[[Copy], None]) -> None:
-        """Changes the copies while each session waits for a long call; without a long tool only changes them."""
-        long = self.plan.long
-        if long is None:
-            change(self.copies.running[0])
-            return
+        """Changes the copies while each session waits for a long call and tasks run, as far as there are tools."""
+        long, task = self.tools.long, self.tools.task
         # A stream that the client has closed counts until its copy sends something: only what is new are these calls.
         before = {copy.backend.number: copy.backend.posts for copy in self.copies.running}
-        with ThreadPoolExecutor(SESSIONS) as threads:
-            calls = [threads.submit(one.call, long) for one in self.sessions]
+        polls = self.balancer.count_kind(GET_TASK)
+        with ThreadPoolExecutor(2 * SESSIONS) as threads:
+            tasks: list[Future[None]] = []
+            if task is not None:
+                tasks = [
+                    threads.submit(_run_task, self.url, self.revision, self.plan.time_limit_s, task)
+                    for _ in range(SESSIONS)
+                ]
+            # The first poll of each shows that it runs.
+            self.balancer.await_kind(GET_TASK, polls + len(tasks), SEND_LIMIT_S)
+            calls = [threads.submit(one.call, long) for one in self.sessions] if long is not None else []
             # The copy that answers most of them ends while they wait.
             self.balancer.await_posts(sum(before.values()) + len(calls), SEND_LIMIT_S)
             busiest = max(self.copies.running, key=lambda copy: copy.backend.posts - before[copy.backend.number])
             change(busiest)
             self._step(event, "in-flight", [call.result for call in calls])
+            self._step(event, "task-in-flight", [one.result for one in tasks])
 
     def _step(self, event: Event, step: StepName, requests: list[Callable[[], object]]) -> None:
         found = ReplicaStep(revision=self.revision, policy=self.policy, event=event, step=step, requests=len(requests))

@@ -13,10 +13,26 @@ Policy = Literal["round-robin", "least-connections", "session", "cookie"]
 """How the balancer chooses a copy. ``session``: by the id of the session; ``cookie``: by its own cookie."""
 Event = Literal["steady", "killed", "added", "rolled"]
 """Event before the step: none, a copy was killed, a copy was added, all copies were replaced."""
-StepName = Literal["connect", "list", "call", "question", "listen", "in-flight", "reconnect"]
-"""``in-flight``: a call that waits at a copy while the copy is killed or replaced. ``reconnect``: a new session and a
-call in it."""
-Need = Literal["affinity", "shared-sessions", "shared-key"]
+StepName = Literal[
+    "connect",
+    "in-flight",
+    "task-in-flight",
+    "list",
+    "call",
+    "question",
+    "resume",
+    "task",
+    "listen",
+    "change",
+    "reconnect",
+]
+"""``in-flight``: a call that waits at a copy while the copy is killed or replaced; ``task-in-flight``: a task that runs
+meanwhile. ``resume``: a call whose stream is broken off and resumed. ``task``: a call that is followed as a task.
+``change``: a notification of a changed list, in each session. ``reconnect``: a new session and a call in it."""
+Kept = Literal["sessions", "state", "streams", "tasks", "changes"]
+"""Thing that a copy keeps for itself: sessions, the sealed state of its questions, the events of its streams, tasks,
+and changes of its lists."""
+Need = Literal["affinity", "shared-sessions", "shared-key", "shared-streams", "shared-tasks", "shared-changes"]
 """Change that would make a step work; the words are in :mod:`mcpace.report.words.replicas`."""
 
 
@@ -58,13 +74,14 @@ class ReplicaFinding(Model):
     """A cause of failures that a change of the server or of the balancer would remove."""
 
     code: Literal["session-lost-behind-balancer"]
+    kept: Kept = "sessions"
     revision: str
     policies: list[Policy]
     """Policies under which sessions are lost while all copies run."""
     events: list[Event]
     """Events after which sessions are lost under a policy that holds a session at its copy."""
     lost: Whole
-    """Number of requests that a copy refused since another copy had begun their session or asked their question."""
+    """Number of requests that failed or were refused since another copy keeps what they need."""
     requests: Whole
     saw: str = ""
     needs: list[Need] = []

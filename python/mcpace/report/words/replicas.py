@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpace.report.model.replicas import Event, Need, Policy, ReplicaFinding, ReplicasFacts, ReplicaStep, StepName
+from mcpace.report.model.replicas import Event, Kept, Need, Policy, ReplicaFinding, ReplicasFacts, ReplicaStep, StepName
 from mcpace.report.words.quantities import clean, count, join_words
 
 LONGEST = 160
@@ -21,10 +21,14 @@ EVENTS: dict[Event, str] = {
 STEPS: dict[StepName, str] = {
     "connect": "connect",
     "in-flight": "call in flight",
+    "task-in-flight": "task in flight",
     "list": "tools/list",
     "call": "tools/call",
     "question": "elicitation",
-    "listen": "notifications",
+    "resume": "resumed stream",
+    "task": "task",
+    "listen": "subscription",
+    "change": "list changed",
     "reconnect": "new session",
 }
 NEEDS: dict[Need, str] = {
@@ -32,8 +36,22 @@ NEEDS: dict[Need, str] = {
     "2026-07-28).",
     "shared-key": "Give all copies the same key for the state that they hand to the client, as by "
     "request_state_security in the Python SDKs.",
-    "affinity": "Until then, let the balancer choose the copy by the header Mcp-Session-Id: sessions are then lost "
-    "only with their copy.",
+    "shared-streams": "Keep the events of streams in a store that all copies share (the SDKs call it an event store).",
+    "shared-tasks": "Keep tasks in a store that all copies share.",
+    "shared-changes": "Pass the changes of lists on to all copies, by a channel that they share.",
+    "affinity": "Until then, let the balancer choose the copy by the header Mcp-Session-Id: sessions and their streams "
+    "are then lost only with their copy.",
+}
+KEPT: dict[Kept, str] = {
+    "sessions": "does not know the sessions of another copy",
+    "state": "can't open the state that another copy gave to the client with its question",
+    "streams": "does not have the events of another copy's streams",
+    "tasks": "does not know the tasks of another copy",
+    "changes": "does not pass on the changes of another copy's lists",
+}
+BROKEN_CALLS: dict[Event, str] = {
+    "killed": "A call that waits at a killed copy fails. A client can repeat it if the tool can be repeated.",
+    "rolled": "The server breaks its calls off at SIGTERM, or needs more than 3 s for them: let it finish them first.",
 }
 
 
@@ -50,12 +68,12 @@ def sentences(facts: ReplicasFacts) -> list[str]:
         if not broken:
             told.append(f"{subject}: all requests work, also while copies are killed, added and replaced.")
             continue
-        if all(step.step == "in-flight" for step in broken):
+        if all(step.step in ("in-flight", "task-in-flight") for step in broken):
             told.append(f"{subject}: all requests work but those in flight at a copy that ends.")
             continue
         in_steady = join_words([POLICIES[one] for one in _policies(broken, "steady")])
         text = (
-            f"requests fail behind a balancer ({in_steady}) while all copies run"
+            f"{_broken_steps(broken)} fail behind a balancer ({in_steady}) while all copies run"
             if in_steady
             else f"requests work while all copies run, and fail when {_broken_events(broken)}"
         )
@@ -68,19 +86,21 @@ def _policies(steps: list[ReplicaStep], event: Event) -> list[Policy]:
     return list(dict.fromkeys(step.policy for step in steps if step.event == event))
 
 
+def _broken_steps(steps: list[ReplicaStep]) -> str:
+    return join_words([STEPS[one] for one in dict.fromkeys(step.step for step in steps if step.event == "steady")])
+
+
 def _broken_events(steps: list[ReplicaStep]) -> str:
     return join_words([EVENTS[one] for one in dict.fromkeys(step.event for step in steps)])
 
 
 def finding_words(finding: ReplicaFinding) -> str:
     """The finding in one paragraph: cause, evidence, advice."""
-    seen = f" ({clean(finding.saw, LONGEST)})" if finding.saw else ""
-    thing = "can't open the state that another copy gave to the client with its question"
-    if "shared-key" not in finding.needs:
-        thing = "does not know the sessions of another copy"
+    seen = f" ({clean(finding.saw, LONGEST)})" if finding.saw and finding.kept != "changes" else ""
+    noun, failed = ("notification", "did not come") if finding.kept == "changes" else ("request", "were refused")
     told = [
-        f"{finding.code}: in revision {clean(finding.revision, 20)}, a copy {thing}: {finding.lost:,} of "
-        f"{count(finding.requests, 'request')} were refused{seen}."
+        f"{finding.code}: in revision {clean(finding.revision, 20)}, a copy {KEPT[finding.kept]}: {finding.lost:,} of "
+        f"{count(finding.requests, noun)} {failed}{seen}."
     ]
     return " ".join([*told, *(NEEDS[need] for need in finding.needs)])
 
