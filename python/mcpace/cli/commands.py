@@ -65,7 +65,7 @@ SECTIONS = {
 """The list of ``mcpace --help``: a command is imported only when it runs."""
 SUMMARIES = {name: summary for section in SECTIONS.values() for name, summary in section.items()}
 COMMANDS = tuple(SUMMARIES)
-LAB_PACKAGES = ("numpy", "packaging", "rich", "toktok", "uv")
+LAB_PACKAGES = ("numpy", "packaging", "rich", "toktok", "uv", "websockets")
 """Modules of the extra ``lab``, which most commands need."""
 EXTRA_OF = {**dict.fromkeys(LAB_PACKAGES, "lab"), "pyarrow": "parquet", "duckdb": "parquet", "ray": "ray"}
 """Extra that installs each module."""

@@ -58,7 +58,7 @@ Pid = Annotated[
     typer.Option(
         "--pid",
         metavar="PID",
-        help="Look into the Python process PID, which serves the target's URL already: its stacks, by samples.",
+        help="Look into the process PID (Python, Node.js, Java) that serves the target's URL: its stacks, by samples.",
         min=1,
     ),
 ]

@@ -37,7 +37,7 @@ TCP_INFO_BYTES = 192
 """Bytes of ``struct tcp_info`` that hold the statistics that the recorder reads."""
 EXTRAS = {
     "lab": (
-        ("numpy", "packaging", "rich", "toktok"),
+        ("numpy", "packaging", "rich", "toktok", "websockets"),
         "measure, explain, check, clients, limits, servers, gate, compare, gateway, replicas, bisect, ui, demo and mcp",
     ),
     "otel": (

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mcpace import _core
-from mcpace.lab.inside import java_recording, java_runtime, java_tools
+from mcpace.lab.inside import java_reader, java_recording, java_runtime, java_tools
 from mcpace.lab.inside.java_packages import JavaPackages
 from mcpace.lab.inside.java_recording import PERIOD_NS, fill_moments, read_recording
 from mcpace.lab.inside.java_runtime import JavaInstrumentation
@@ -199,7 +199,7 @@ def test_the_reader_stops_at_a_number_of_bytes(tmp_path: Path) -> None:
             command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True, env=environment
         ).stdout
 
-    environment = {**os.environ, **dict.fromkeys(java_runtime.OPTION_VARIABLES, "")}
+    environment = {**os.environ, **dict.fromkeys(java_reader.OPTION_VARIABLES, "")}
     (tmp_path / "Sleeps.java").write_text(SLEEPS)
     run("javac", "-d", ".", "Sleeps.java", str(java_tools.SOURCES / "ReadRecording.java"))
     settings = f"settings={java_runtime.EVENTS},filename=a.jfr,dumponexit=true"

@@ -380,17 +380,17 @@ def test_pid_needs_a_url_and_inside_needs_a_program(command: str, tmp_path: Path
         assert done.code == 2 and says in " ".join(done.stderr.split()), done.stderr
 
 
-def test_only_own_python_processes_that_serve_the_target_are_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_own_processes_that_serve_the_target_are_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen(["sleep", "60"]) as sleeper:
-        with pytest.raises(UsageProblem, match="runs sleep, and only Python"):
-            RunningProcess(sleeper.pid, "http://127.0.0.1:9/mcp")
+        with pytest.raises(UsageProblem, match="runs sleep, and only Python, Node"):
+            RunningProcess(sleeper.pid, "http://127.0.0.1:9/mcp", print)
         sleeper.kill()
     with pytest.raises(UsageProblem, match="mcpace itself"):
-        RunningProcess(os.getpid(), "http://127.0.0.1:9/mcp")
+        RunningProcess(os.getpid(), "http://127.0.0.1:9/mcp", print)
     with listening(sys.executable, "-c", LISTENS + "time.sleep(60)") as (program, port):
         with pytest.raises(UsageProblem, match=f"listens at port {port}, not at port 9"):
-            RunningProcess(program.pid, "http://127.0.0.1:9/mcp")
-        running = RunningProcess(program.pid, f"http://127.0.0.1:{port}/mcp")
+            RunningProcess(program.pid, "http://127.0.0.1:9/mcp", print)
+        running = RunningProcess(program.pid, f"http://127.0.0.1:{port}/mcp", print)
         running.close()
     own = os.geteuid()
     with subprocess.Popen(["sleep", "60"]) as other:
@@ -398,7 +398,7 @@ def test_only_own_python_processes_that_serve_the_target_are_looked_into(monkeyp
             for user, says in ((own + 1, "belongs to another user"), (0, "runs sleep")):
                 monkeypatch.setattr(os, "geteuid", lambda user=user: user)
                 with pytest.raises(UsageProblem, match=says):
-                    RunningProcess(other.pid, "http://127.0.0.1:9/mcp")
+                    RunningProcess(other.pid, "http://127.0.0.1:9/mcp", print)
         finally:
             other.kill()
 
@@ -412,7 +412,7 @@ def test_root_looks_into_processes_of_other_users() -> None:
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, user="nobody", cwd="/") as program:
         try:
             assert program.stdout is not None
-            running = RunningProcess(program.pid, f"http://127.0.0.1:{int(program.stdout.readline())}/mcp")
+            running = RunningProcess(program.pid, f"http://127.0.0.1:{int(program.stdout.readline())}/mcp", print)
             running.close()
         finally:
             program.kill()

@@ -1,6 +1,6 @@
 """Evidence about the inside of a server: the spans of its requests, its connections, and samples of its stacks.
 
-A server that mcpace starts is instrumented by its environment. A server that runs already is sampled from outside only.
+A server that mcpace starts is instrumented by its environment. A server that runs already is only sampled.
 Each source is optional. A source that gave nothing is an event of the recording, so that the report names it.
 """
 
@@ -195,5 +195,5 @@ def open_evidence(target: Target, say: Say, pid: int | None = None) -> InsideEvi
     """
     program = target.program
     command = target.command if program is None else program.command or (program.python,)
-    running = RunningProcess(pid, target.url or "") if pid is not None else None
+    running = RunningProcess(pid, target.url or "", say) if pid is not None else None
     return InsideEvidence(command, say, running)

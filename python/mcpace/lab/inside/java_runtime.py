@@ -15,8 +15,7 @@ import os
 import re
 import shutil
 import stat
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 from pathlib import Path
@@ -27,15 +26,21 @@ from mcpace.lab.environments.releases import Say
 from mcpace.lab.environments.toolchains import REMEDIES
 from mcpace.lab.errors import EnvironmentProblem
 from mcpace.lab.inside.instrumentation import Variables, missing_on_failure, user_exporter_settings
-from mcpace.lab.inside.java_recording import JavaRecording, read_recording
-from mcpace.lab.inside.java_tools import READER, ensure_agent, ensure_profiler, ensure_reader
+from mcpace.lab.inside.java_reader import (
+    NO_OPTIONS,
+    OPTIONS,
+    RecordingReader,
+    add_recording,
+    clock_between,
+    clock_offset,
+    has_opentelemetry_agent,
+)
+from mcpace.lab.inside.java_recording import JavaRecording
+from mcpace.lab.inside.java_tools import ensure_agent, ensure_profiler, ensure_reader
 from mcpace.lab.inside.runtimes import started_programs
 from mcpace.lab.paths import cache_folder
 from mcpace.lab.processes.child_processes import run_child
 
-OPTIONS = "JAVA_TOOL_OPTIONS"
-OPTION_VARIABLES = (OPTIONS, "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-"""Variables from which virtual machines read options. Programs of mcpace's own run without them."""
 EVENTS = Path(__file__).parent / "java" / "events.jfc"
 QUIET_OPTIONS = ("-Xlog:jfr+startup=off", "-XX:+DisplayVMOutputToStderr")
 """Options that keep the recorder from writing to stdout, which belongs to the protocol: new and old releases."""
@@ -51,14 +56,9 @@ PROFILER_INTERVAL = "2ms"
 PATH_CHANGES = re.compile(r"PATH=.*|-[a-z]*[il][a-z]*|--login|--ignore-environment")
 """Words of env and of login shells by which a program is not found in the PATH of the environment."""
 TRY_LIMIT_S = 30.0
-READ_LIMIT_S = 60.0
-MOST_READ_BYTES = 64 << 20
-"""Bytes of text that are made of one recording."""
-READER_OPTIONS = ("-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 MOST_PROCESSES = 16
 READERS = 2
 """Recordings that are read at one time."""
-CLOCK_READINGS = 5
 
 
 class JavaInstrumentation:
@@ -71,12 +71,12 @@ class JavaInstrumentation:
         self._folder = folder / "java-recordings"
         self._missing: list[tuple[str, str]] = []
         self._recordings: list[JavaRecording] | None = None
-        self._own_agent = any(_is_opentelemetry(word) for word in command)
+        self._own_agent = any(has_opentelemetry_agent(word) for word in command)
         self._agent: Path | None = None
         self._reader: Path | None = None
         self._options: dict[str | None, list[str]] = {}
         """Options that record, for each program ``java`` that was tried."""
-        self._clock_at_start = _clock_offset()
+        self._clock_at_start = clock_offset()
 
     def variables(self, own: Variables) -> list[tuple[str, str]]:
         """Returns the options of the virtual machine, before those of the user, and the settings of the agent.
@@ -90,7 +90,7 @@ class JavaInstrumentation:
         own_options = dict(own).get(OPTIONS, os.environ.get(OPTIONS, ""))
         options = list(self._options[java])
         settings: list[tuple[str, str]] = []
-        is_own = self._own_agent or _is_opentelemetry(own_options) or user_exporter_settings(own)
+        is_own = self._own_agent or has_opentelemetry_agent(own_options) or user_exporter_settings(own)
         if java is not None and self._agent is not None and not is_own:
             options.append(f"-javaagent:{self._agent}")
             settings = [("OTEL_JAVAAGENT_LOGGING", "none"), ("OTEL_INSTRUMENTATION_COMMON_DEFAULT_ENABLED", "false")]
@@ -105,13 +105,15 @@ class JavaInstrumentation:
             return
         self._recordings = []
         java = next((java for java, options in self._options.items() if options), None)
-        if java is None:
+        if java is None or self._reader is None:
             return
-        clock = _clock_between(self._clock_at_start, _clock_offset())
+        clock = clock_between(self._clock_at_start, clock_offset())
         files = recording_files(self._folder)
         # Each one is read by a virtual machine of its own, whose start takes most of the time.
         with ThreadPoolExecutor(READERS) as readers:
-            read = readers.map(lambda path: self._read_or_miss(java, path, clock), files[:MOST_PROCESSES])
+            reader = RecordingReader(java, self._reader, self._miss)
+            has_agent = self._agent is not None
+            read = readers.map(lambda path: reader.read(path, clock, has_agent=has_agent), files[:MOST_PROCESSES])
             self._recordings += [one for one in read if one is not None]
         if len(files) > MOST_PROCESSES:
             self._miss("stacks", f"{len(files) - MOST_PROCESSES} recordings of Java programs were left out")
@@ -125,9 +127,7 @@ class JavaInstrumentation:
     def add_to(self, recording: _core.Recording) -> None:
         """Adds samples and pauses."""
         for one in self._recordings or []:
-            with missing_on_failure("stacks", f"the recording of process {one.pid}", recording.add_missing_source):
-                recording.add_stacks(one.pid, one.stacks, one.samples)
-                recording.add_pauses(one.pid, one.pauses)
+            add_recording(one, recording)
         for source, reason in self._missing:
             recording.add_missing_source(source, reason)
 
@@ -148,22 +148,6 @@ class JavaInstrumentation:
                 self._options[java] = recorder_options(java, self._folder, profiler)
         with missing_on_failure("spans", "OpenTelemetry's agent for Java", self._miss):
             self._agent = ensure_agent(self._say)
-
-    def _read_or_miss(self, java: str, path: Path, clock: Callable[[int], int]) -> JavaRecording | None:
-        with missing_on_failure("stacks", "a recording of a Java program", self._miss):
-            return self._read_file(java, path, clock)
-        return None
-
-    def _read_file(self, java: str, path: Path, clock: Callable[[int], int]) -> JavaRecording:
-        command = [java, *READER_OPTIONS, "-cp", str(self._reader), READER, str(path), str(MOST_READ_BYTES)]
-        done = run_child(command, READ_LIMIT_S, env=dict.fromkeys(OPTION_VARIABLES, ""))
-        if done.code != 0 and not done.stdout:
-            why = f"took longer than {READ_LIMIT_S:g} s" if done.timed_out else in_one_line(done.stderr, lines=1)
-            raise EnvironmentProblem(f"a recording of a Java program can't be read: {why}")
-        one = read_recording(done.stdout, clock, has_agent=self._agent is not None)
-        if one.is_cut:
-            self._miss("stacks", f"the recording of process {one.pid} is long: its end was left out")
-        return one
 
     def _miss(self, source: str, reason: str) -> None:
         self._missing.append((source, reason))
@@ -221,7 +205,7 @@ def recorder_options(java: str, folder: Path, profiler: Path | None) -> list[str
         for sampler in (profiler, None) if profiler is not None else (None,):
             for quiet in QUIET_OPTIONS:
                 words = [*map(_quoted, _record_into(trial, quiet, sampler))]
-                env = {**dict.fromkeys(OPTION_VARIABLES, ""), OPTIONS: " ".join(words)}
+                env = {**NO_OPTIONS, OPTIONS: " ".join(words)}
                 done = run_child([java, "-version"], TRY_LIMIT_S, env=env)
                 if done.code == 0 and not done.stdout:
                     return _record_into(folder, quiet, sampler)
@@ -249,24 +233,3 @@ def _quoted(option: str) -> str:
 
 def _variable(name: str) -> str:
     return name.replace("-", "_").upper()
-
-
-def _is_opentelemetry(options: str) -> bool:
-    """Whether options of a virtual machine load an agent of OpenTelemetry, beside which a second one would do harm."""
-    return any("otel" in word or "opentelemetry" in word for word in options.lower().split("-javaagent:")[1:])
-
-
-def _clock_offset() -> tuple[int, int]:
-    """A time of the wall clock, and how far it is ahead of the recording's clock: the closest of some readings."""
-    readings = []
-    for _ in range(CLOCK_READINGS):
-        before, wall, after = time.perf_counter_ns(), time.time_ns(), time.perf_counter_ns()
-        readings.append((after - before, wall, wall - (before + after) // 2))
-    return min(readings)[1:]
-
-
-def _clock_between(start: tuple[int, int], end: tuple[int, int]) -> Callable[[int], int]:
-    """Maps times of the wall clock to the recording's clock, by the offsets at both ends."""
-    (began, first), (ended, last) = start, end
-    length = max(ended - began, 1)
-    return lambda wall: wall - first - (last - first) * min(max(wall - began, 0), length) // length

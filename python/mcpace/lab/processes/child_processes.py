@@ -11,6 +11,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mcpace.lab.paths import neutral_folder
 from mcpace.lab.processes.interruption import is_hurried
@@ -30,13 +31,20 @@ class Done:
 
 
 def run_child(
-    command: list[str], limit_s: float, *, cwd: Path | None = None, env: dict[str, str] | None = None
+    command: list[str],
+    limit_s: float,
+    *,
+    cwd: Path | None = None,
+    env: dict[str, str] | None = None,
+    user: tuple[int, int] | None = None,
 ) -> Done:
     """Runs a command to its end. Ends its whole process group on time-out, Ctrl-C and any other exception.
 
     A command that can't be started is reported as exit code 127, with the reason as its stderr. `cwd` is the neutral
-    folder unless given; `env` is added to this process's environment.
+    folder unless given; `env` is added to this process's environment. `user` has the user and the group that root runs
+    the command as, in place of its own.
     """
+    identity: dict[str, Any] = {} if user is None else {"user": user[0], "group": user[1], "extra_groups": []}
     try:
         child = start_group(
             command,
@@ -47,6 +55,7 @@ def run_child(
             errors="replace",
             cwd=cwd or neutral_folder(),
             env={**os.environ, **env} if env else None,
+            **identity,
         )
     except OSError as error:
         return Done(127, "", f"{command[0]}: {error.strerror}")
