@@ -43,9 +43,9 @@ def body(of: Call) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, separators=(",", ":"))
 
 
-def raw(of: Call) -> bytes:
+def raw(of: Call, port: int) -> bytes:
     """The whole request in HTTP/1.1."""
-    fields = {"Host": "localhost", **headers(of), "Content-Length": str(len(body(of)))}
+    fields = {"Host": f"localhost:{port}", **headers(of), "Content-Length": str(len(body(of)))}
     head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"POST /mcp HTTP/1.1\r\n{head}\r\n{body(of)}".encode()
 

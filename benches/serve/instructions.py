@@ -40,13 +40,13 @@ def measure() -> list[figures.Row]:
 
 def counted(tools: int, calls: int) -> int:
     """Instructions of a server's process, from its start to its end after so many calls over one connection."""
-    made = call.raw(call.Call(LEGACY))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "cachegrind"
         tool = ("valgrind", "-q", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={out}")
         with Process((*tool, ECHO, "{address}", "json", "stateless", str(tools))) as server:
             server.wait_until_it_listens()
             with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+                made = call.raw(call.Call(LEGACY), server.port)
                 replies = connection.makefile("rb")
                 for _ in range(calls):
                     connection.sendall(made)

@@ -62,11 +62,10 @@ def measure(chosen: list[Subject]) -> list[figures.Row]:
 def connections(subject: Subject) -> dict[str, dict[str, list[float]]]:
     """Memory while connections are open that made one call each; bytes of each beside the first."""
     of = call.Call(subject.revisions[0], events_only=subject.events_only)
-    made = call.raw(of)
     found: dict[str, dict[str, list[float]]] = {}
     with Process(subject.command, subject.environment) as server, ExitStack() as opened:
         server.wait_until_it_listens()
-        first, count = 0, 0
+        first, count, made = 0, 0, call.raw(of, server.port)
         for number in CONNECTIONS:
             while count < number:
                 connection, replies = connect(server.port, opened)
@@ -88,20 +87,18 @@ def streams(command: tuple[str, ...]) -> dict[str, list[float]]:
     """Memory while sessions are open, each with a GET stream on its connection; bytes of each beside the first."""
     with Process(command) as server, ExitStack() as opened:
         server.wait_until_it_listens()
-        first = 0
+        first, host = 0, f"localhost:{server.port}".encode()
         for _ in range(STREAMS):
             connection, replies = connect(server.port, opened)
-            connection.sendall(INITIALIZE)
+            connection.sendall(INITIALIZE.replace(b"localhost", host, 1))
             status, session = read(replies)
             if status != 200 or session is None:
                 raise RuntimeError(f"initialize was answered {status}, session {session}")
-            fields = f"Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: {LEGACY}\r\n"
-            connection.sendall(request(INITIALIZED, fields))
+            fields = f"Host: {host.decode()}\r\nMcp-Session-Id: {session}\r\nMCP-Protocol-Version: {LEGACY}\r\n"
+            connection.sendall(request(INITIALIZED, fields).replace(b"Host: localhost\r\n", b"", 1))
             if (status := read(replies)[0]) != 202:
                 raise RuntimeError(f"notifications/initialized was answered {status}")
-            connection.sendall(
-                f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{fields}\r\n".encode()
-            )
+            connection.sendall(f"GET /mcp HTTP/1.1\r\nAccept: text/event-stream\r\n{fields}\r\n".encode())
             if b" 200 " not in (line := replies.readline()):
                 raise RuntimeError(f"GET was answered {line!r}")
             first = first or server.rss_bytes()

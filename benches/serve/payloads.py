@@ -86,7 +86,7 @@ def measure(chosen: list[Subject], rounds: int, seconds: float, folder: Path) ->
             for case, name, server, of in tests
         ]
         for _, server, of in (test[1:] for test in tests):
-            load.measure(server.port, of, 0.3, CONNECTIONS, folder)
+            load.measure(server.port, of, 1, CONNECTIONS, folder)
         return figures.in_turn(rounds, cases)
 
 
