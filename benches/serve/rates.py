@@ -23,6 +23,8 @@ SERVER_CORE, GENERATOR_CORE = 0, 1
 WARM_UP_S = 0.5
 KEPT_UP = 0.99
 """Share of the calls that a server has to answer in time."""
+BUSY = 0.9
+"""Share of time from which on the generator has no time left."""
 LIMIT_S = 60
 LABELS = (
     "floor/json", "nginx/json", "mcpace-rust/json", "mcpace-rust/sse", "rmcp/json", "tower-mcp/json",
@@ -66,7 +68,7 @@ def offer(subject: Subject, server: Process, rate: int, seconds: float, row: fig
     }
     answered = calls["ok"] / outcome["measured_s"]
     if answered < rate * KEPT_UP:
-        of = "the generator" if outcome["engine"]["saturated"] else "the server"
+        of = "the generator" if outcome["engine"]["busy"] > BUSY else "the server"
         row["note"] = f"{of} was the limit: {answered:,.0f}/s"
         return found
     return found | {key: calls["latency"][key] for key in ("p50_s", "p99_s", "p999_s")}
