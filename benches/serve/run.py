@@ -40,6 +40,8 @@ def main() -> int:
     # After a signal, the `with` blocks of the parts still end all started processes.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # Servers start with compiled modules, as installed ones do: the first start writes them.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     document: Document = {}
     try:
         for part in parts:
