@@ -26,6 +26,7 @@ KEPT_UP = 0.99
 BUSY = 0.9
 """Share of time from which on the generator has no time left."""
 LIMIT_S = 60
+LATENCIES = ("p50_s", "p99_s", "p999_s")
 LABELS = (
     "floor/json", "nginx/json", "mcpace-rust/json", "mcpace-rust/sse", "rmcp/json", "tower-mcp/json",
     "mcpace-python-sync/json", "mcpace-python-async/json", "mcpace-adopted/json", "granian/json", "robyn/json",
@@ -51,7 +52,11 @@ def measure(chosen: list[Subject], rate: int, rounds: int, seconds: float) -> li
             cases.append(
                 (row, lambda subject=subject, server=server, row=row: offer(subject, server, rate, seconds, row))
             )
-        return figures.in_turn(rounds, cases)
+        rows = figures.in_turn(rounds, cases)
+    for row in rows:
+        if "note" in row:
+            row["rounds"] = {key: values for key, values in row["rounds"].items() if key not in LATENCIES}
+    return rows
 
 
 def offer(subject: Subject, server: Process, rate: int, seconds: float, row: figures.Row) -> dict[str, float]:
@@ -71,7 +76,7 @@ def offer(subject: Subject, server: Process, rate: int, seconds: float, row: fig
         of = "the generator" if outcome["engine"]["busy"] > BUSY else "the server"
         row["note"] = f"{of} was the limit: {answered:,.0f}/s"
         return found
-    return found | {key: calls["latency"][key] for key in ("p50_s", "p99_s", "p999_s")}
+    return found | {key: calls["latency"][key] for key in LATENCIES}
 
 
 def plan(subject: Subject, port: int, rate: int, seconds: float) -> dict[str, Any]:
