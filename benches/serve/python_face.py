@@ -14,7 +14,6 @@ from typing import Any
 
 import call
 import figures
-import first_reply
 import load
 from process import Process
 from subjects import (
@@ -48,7 +47,6 @@ def measure(rounds: int, seconds: int) -> Figures:
             "structured_rps": structured(rounds, seconds, folder),
             "client_p50_s": clients(rounds),
             "import_s": starts(IMPORTS, read_seconds),
-            "first_reply_s": starts(STDIO, first_reply.over_stdio),
             "workers_rps": workers(rounds, seconds, folder),
         }
 
@@ -64,8 +62,6 @@ def checks(face: Figures) -> dict[str, Any]:
         "structured result of 10 KB ÷ python-mcp, json": figures.check(ratio(face["structured_rps"]), 25),
         "Client.call_tool p50 ÷ the official client's": at_most(ratio(face["client_p50_s"]), 1 / 8),
         "import ÷ the official SDK's": at_most(ratio(face["import_s"]), 0.25),
-        "first reply of a stdio server ÷ the official SDK's": at_most(ratio(face["first_reply_s"]), 0.25),
-        "first reply of a stdio server in Python, ms": at_most(median(face["first_reply_s"]["mcpace"]) * 1e3, 120),
         "two workers ÷ one, tool that burns 200 µs": figures.check(ratio(face["workers_rps"]), 1.85),
     }
 
@@ -140,10 +136,6 @@ def clients(rounds: int) -> dict[str, list[float]]:
 IMPORTS = {
     "mcpace": (sys.executable, "-c", "from mcpace import MCPServer"),
     "python-mcp": (OFFICIAL_PYTHON, "-c", "from mcp.server import MCPServer"),
-}
-STDIO = {
-    "mcpace": (sys.executable, OWN),
-    "python-mcp": (OFFICIAL_PYTHON, OFFICIAL, "stdio"),
 }
 
 
