@@ -19,9 +19,8 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let [address, certificate, key] = given.as_slice() else {
         return Err("usage: echo ADDRESS CERTIFICATE KEY".into());
     };
-    let echo = Tool::new("echo")
-        .description("Says the text again")
-        .handler(|given: Arguments| Ok::<_, ToolError>(given.text));
+    let echo =
+        Tool::new("echo").description("Says the text again").handler(|given: Arguments| Ok::<_, ToolError>(given.text));
     let options = Options {
         address: address.parse::<SocketAddr>()?,
         response: ResponseMode::Json,

@@ -89,7 +89,7 @@ fn work(address: SocketAddr, reply: Option<Bytes>, tls: Option<TlsAcceptor>) -> 
                         if let Ok(stream) = tls.accept(stream).await {
                             serve(TokioIo::new(stream), reply).await;
                         }
-                    },
+                    }
                 }
             });
         }
