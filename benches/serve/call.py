@@ -14,10 +14,10 @@ EXPECTED = [{"type": "text", "text": "hi"}]
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a tool in a revision of the protocol."""
+    """A call of a tool in a revision of the protocol, or without a tool the listing of tools."""
 
     revision: str
-    tool: str = "echo"
+    tool: str | None = "echo"
     arguments: tuple[tuple[str, object], ...] = (("text", "hi"),)
     events_only: bool = False
 
@@ -29,17 +29,25 @@ def headers(of: Call) -> dict[str, str]:
         "Accept": "text/event-stream" if of.events_only else "application/json, text/event-stream",
         "MCP-Protocol-Version": of.revision,
     }
-    return common | ({"Mcp-Method": "tools/call", "Mcp-Name": of.tool} if of.revision == MODERN else {})
+    return common | ({"Mcp-Method": "tools/call", "Mcp-Name": of.tool or ""} if of.revision == MODERN else {})
 
 
 def body(of: Call) -> str:
     """The call's message."""
     revision = of.revision
-    params: dict[str, object] = {"name": of.tool, "arguments": dict(of.arguments)}
+    params: dict[str, object] = {"name": of.tool, "arguments": dict(of.arguments)} if of.tool else {}
     if revision == MODERN:
         prefix = "io.modelcontextprotocol"
         params["_meta"] = {f"{prefix}/protocolVersion": revision, f"{prefix}/clientCapabilities": {}}
-    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, separators=(",", ":"))
+    method = "tools/call" if of.tool else "tools/list"
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, separators=(",", ":"))
+
+
+def raw(of: Call, port: int) -> bytes:
+    """The whole request in HTTP/1.1."""
+    fields = {"Host": f"localhost:{port}", **headers(of), "Content-Length": str(len(body(of)))}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return f"POST /mcp HTTP/1.1\r\n{head}\r\n{body(of)}".encode()
 
 
 def check(port: int, of: Call, mode: str) -> None:

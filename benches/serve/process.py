@@ -76,6 +76,11 @@ class Process:
         return found
 
 
+def pinned(command: tuple[str, ...], core: int) -> tuple[str, ...]:
+    """The command on one core."""
+    return ("taskset", "--cpu-list", str(core), *command)
+
+
 def run_to_end(command: tuple[str, ...], folder: Path) -> None:
     """Runs a build step. If this program is ended meanwhile, all processes of the step are ended, too."""
     with subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, start_new_session=True) as child:

@@ -7,6 +7,7 @@ import socket
 from dataclasses import asdict, dataclass
 from typing import BinaryIO
 
+import figures
 from process import Process
 from subjects import LEGACY, stateful_echo
 
@@ -37,6 +38,11 @@ def measure(sessions: int) -> dict[str, float]:
         after = server.rss_bytes()
         check_alive(server.port, opened)
     return asdict(SessionMemory(sessions, before, after, (after - before) / sessions))
+
+
+def checks(found: dict[str, float]) -> dict[str, object]:
+    """The target of a session's memory."""
+    return {"bytes an idle session": figures.check(found["bytes_per_session"], 6144, at_most=True)}
 
 
 def open_sessions(port: int, count: int) -> set[str]:
@@ -73,15 +79,23 @@ def check_alive(port: int, opened: set[str]) -> None:
 
 
 def read(replies: BinaryIO) -> tuple[int, str | None]:
-    """Reads one reply with a length, or none; returns its status and session."""
-    status, session, length = int(replies.readline().split()[1]), None, 0
+    """Reads one reply, with a length or in chunks; returns its status and session."""
+    status, session = int(replies.readline().split()[1]), None
+    length: int | None = 0
     while (line := replies.readline()) not in (b"\r\n", b""):
         name, _, value = line.decode().partition(":")
         if name.lower() == "mcp-session-id":
             session = value.strip()
         elif name.lower() == "content-length":
             length = int(value)
-    replies.read(length)
+        elif name.lower() == "transfer-encoding":
+            length = None
+    if length is None:
+        while chunk := int(replies.readline(), 16):
+            replies.read(chunk + 2)
+        replies.readline()
+    else:
+        replies.read(length)
     return status, session
 
 

@@ -20,6 +20,10 @@ SERVERS = HERE / "servers"
 IMPORTABLE = (("PYTHONPATH", str(ROOT / "python")),)
 """Path of mcpace, for environments in which it isn't installed."""
 
+NGINX = str(SERVERS / "nginx" / "server.py")
+TOWER_MCP = str(BUILT / "tower-mcp" / "release" / "tower-mcp-echo")
+PROTOCOLS = BUILT / "protocols" / "release"
+
 LEGACY = "2025-06-18"
 MODERN = "2026-07-28"
 
@@ -47,6 +51,11 @@ class Subject:
         """Name and mode, as `--only` takes them."""
         return f"{self.name}/{self.mode}" if self.tools == 1 else f"{self.name}/{self.mode}/{self.tools}-tools"
 
+    @property
+    def title(self) -> str:
+        """Name and mode, as tables show them."""
+        return f"{self.name}, {self.mode}"
+
 
 class Missing(Exception):
     """A required program is missing; the message says how to install it."""
@@ -64,24 +73,43 @@ def subjects() -> list[Subject]:
         Subject("floor", "json", (str(examples / "floor"), "{address}"), build_mcpace),
         *(Subject("mcpace-rust", mode, (echo, "{address}", mode, "stateless"), build_mcpace, both) for mode in MODES),
         Subject("mcpace-rust", "json", many, build_mcpace, tools=100),
+        Subject("nginx", "json", (sys.executable, NGINX, "{port}", str(BUILT / "nginx")), build_nginx),
         Subject("rmcp", "json", (rmcp, "{port}", "json", "default"), build_rmcp),
         Subject("rmcp", "sse", (rmcp, "{port}", "sse", "default"), build_rmcp),
         Subject("rmcp-nodelay", "sse", (rmcp, "{port}", "sse", "nodelay"), build_rmcp),
+        *(
+            Subject("tower-mcp", mode, (TOWER_MCP, "{port}", mode, "stateless", "1"), build_tower_mcp)
+            for mode in FOREIGN_MODES
+        ),
         *(Subject("go-sdk", mode, (go, "{port}", mode), build_go) for mode in FOREIGN_MODES),
         *(
             Subject("typescript-sdk", mode, ("node", typescript, "{port}", mode), build_typescript)
             for mode in FOREIGN_MODES
         ),
         *mcpace_python_subjects(),
-        *python_subjects("python-mcp", build_python_mcp),
+        *fast_python_subjects(),
+        *python_subjects("python-mcp", build_python_mcp, "stateless", "0"),
         *python_subjects("fastmcp", build_fastmcp),
     ]
 
 
-def python_subjects(name: str, build: Callable[[], None]) -> list[Subject]:
+def python_subjects(name: str, build: Callable[[], None], *more: str) -> list[Subject]:
     """A Python server in both modes, in its environment."""
-    python, script = str(BUILT / name / "bin" / "python"), str(SERVERS / name / "server.py")
-    return [Subject(name, mode, (python, script, "{port}", mode), build) for mode in FOREIGN_MODES]
+    return [Subject(name, mode, (*script(name), "{port}", mode, *more), build) for mode in FOREIGN_MODES]
+
+
+def script(name: str) -> tuple[str, str]:
+    """The program of a Python server in its environment."""
+    return str(BUILT / name / "bin" / "python"), str(SERVERS / name / "server.py")
+
+
+def fast_python_subjects() -> list[Subject]:
+    """Python servers that are known as fast: robyn with its own support of MCP, and granian with a tool by hand."""
+    granian = (str(BUILT / "granian" / "bin" / "granian"), "--no-log", "--port", "{port}", "--loop", "uvloop")
+    return [
+        Subject("granian", "json", (*granian, str(SERVERS / "granian" / "server.py")), build_granian),
+        Subject("robyn", "json", (*script("robyn"), "{port}", "--disable-openapi", "--log-level", "WARN"), build_robyn),
+    ]
 
 
 def mcpace_python_subjects() -> list[Subject]:
@@ -117,13 +145,30 @@ def stateful_echo() -> Subject:
 
 
 def build_mcpace() -> None:
-    """Builds mcpace's echo and the floor."""
-    cargo("--package", "mcpace-serve", "--example", "echo", "--example", "floor", target="mcpace", folder=ROOT)
+    """Builds mcpace's servers and the floor."""
+    examples = (part for name in ("echo", "everything", "floor") for part in ("--example", name))
+    cargo("--package", "mcpace-serve", *examples, target="mcpace", folder=ROOT)
 
 
 def build_rmcp() -> None:
     """Builds the Rust SDK's server, in its own workspace."""
     cargo(target="rmcp", folder=SERVERS / "rmcp")
+
+
+def build_tower_mcp() -> None:
+    """Builds tower-mcp's server, in its own workspace."""
+    cargo(target="tower-mcp", folder=SERVERS / "tower-mcp")
+
+
+def build_protocols() -> None:
+    """Builds the servers over HTTP/2 and TLS, in their own workspace."""
+    cargo(target="protocols", folder=SERVERS / "protocols")
+
+
+def build_nginx() -> None:
+    """Nothing is built."""
+    if shutil.which("nginx") is None:
+        raise Missing("nginx is missing: apt install nginx-light; or leave it out with --only")
 
 
 def cargo(*arguments: str, target: str, folder: Path) -> None:
@@ -170,6 +215,16 @@ def build_fastmcp() -> None:
     environment("fastmcp")
 
 
+def build_granian() -> None:
+    """Installs granian's lock into an environment of its own."""
+    environment("granian")
+
+
+def build_robyn() -> None:
+    """Installs robyn's lock into an environment of its own."""
+    environment("robyn")
+
+
 def environment(name: str) -> None:
     """Makes the environment hold exactly what the lock names."""
     uv = str(Path(sys.executable).parent / "uv")
@@ -193,13 +248,14 @@ def versions() -> dict[str, str]:
     """Versions of the compared servers and of the tools, from locks and from the tools' output."""
     requirement = {
         name: pinned(SERVERS / name / "requirements.txt", f"{package}==")
-        for name, package in (("python-mcp", "mcp"), ("fastmcp", "fastmcp"))
+        for name, package in (("python-mcp", "mcp"), *((name, name) for name in ("fastmcp", "granian", "robyn")))
     }
     packages = json.loads((SERVERS / "typescript-sdk" / "package-lock.json").read_text())["packages"]
     return {
         "mcpace": said("git", "rev-parse", "--short", "HEAD"),
         "hyper": locked(ROOT / "Cargo.lock", "hyper"),
         "rmcp": locked(SERVERS / "rmcp" / "Cargo.lock", "rmcp"),
+        "tower-mcp": locked(SERVERS / "tower-mcp" / "Cargo.lock", "tower-mcp"),
         "axum": locked(SERVERS / "rmcp" / "Cargo.lock", "axum"),
         "go-sdk": pinned(SERVERS / "go-sdk" / "go.mod", "require github.com/modelcontextprotocol/go-sdk "),
         "typescript-sdk": packages["node_modules/@modelcontextprotocol/sdk"]["version"],
@@ -211,6 +267,8 @@ def versions() -> dict[str, str]:
         "node": said("node", "--version").removeprefix("v"),
         "python": sys.version.split()[0],
         "wrk": said("wrk", "--version").split()[1],
+        "nginx": said("nginx", "-v").split("/")[-1],
+        "h2load": said("h2load", "--version").split("/")[-1],
     }
 
 

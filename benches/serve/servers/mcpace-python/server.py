@@ -37,5 +37,14 @@ def burn() -> str:
 
 sync.tool(name="catalogue", description="10 KB of products")(catalogue.catalogue)
 
+
+def listing() -> MCPServer:
+    """A server of 200 tools."""
+    server = MCPServer("echo")
+    for number in range(200):
+        server.tool(name=f"echo_{number}", description="Says the text again", structured_output=False)(echo)
+    return server
+
+
 if __name__ == "__main__":
     sync.run()

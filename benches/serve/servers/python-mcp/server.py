@@ -1,4 +1,7 @@
-"""The echo tool on the official Python SDK, served by uvicorn. Usage: server.py PORT json|sse, or `stdio`."""
+"""The echo tool on the official Python SDK, served by uvicorn.
+
+Usage: server.py PORT json|sse stateless|stateful MORE_TOOLS, or server.py stdio.
+"""
 
 import sys
 from pathlib import Path
@@ -28,9 +31,11 @@ def main() -> None:
     # Imported only for HTTP, because the start over stdio is measured, too.
     import uvicorn
 
-    port, mode = int(sys.argv[1]), sys.argv[2]
-    app = mcp.streamable_http_app(stateless_http=True, json_response=mode == "json")
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
+    port, mode, sessions, more_tools = sys.argv[1:]
+    for number in range(int(more_tools)):
+        mcp.add_tool(echo, name=f"echo_{number}", description="Says the text again", structured_output=False)
+    app = mcp.streamable_http_app(stateless_http=sessions == "stateless", json_response=mode == "json")
+    uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="warning", access_log=False)
 
 
 if __name__ == "__main__":

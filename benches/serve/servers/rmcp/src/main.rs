@@ -1,7 +1,7 @@
-//! The echo tool on rmcp and axum. Usage: `rmcp-echo PORT json|sse default|nodelay`.
+//! The echo tool on rmcp and axum. Usage: `rmcp-echo PORT json|sse default|nodelay|stateful`.
 //!
 //! `default` serves as the SDK's examples do; `nodelay` sets TCP_NODELAY on every accepted connection, the one line that
-//! takes the stall of Nagle's algorithm and delayed ACK out of the SSE mode.
+//! takes the stall of Nagle's algorithm and delayed ACK out of the SSE mode. `stateful` serves with sessions.
 
 use std::sync::Arc;
 
@@ -18,11 +18,12 @@ use tokio::net::TcpListener;
 async fn main() -> std::io::Result<()> {
     let given: Vec<String> = std::env::args().skip(1).collect();
     let [port, mode, socket] = given.as_slice() else {
-        return Err(std::io::Error::other("usage: rmcp-echo PORT json|sse default|nodelay"));
+        return Err(std::io::Error::other("usage: rmcp-echo PORT json|sse default|nodelay|stateful"));
     };
     let echo = Echo { tool_router: Echo::tool_router() };
-    let config =
-        StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(mode == "json");
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(socket == "stateful")
+        .with_json_response(mode == "json");
     let service =
         StreamableHttpService::new(move || Ok(echo.clone()), Arc::new(LocalSessionManager::default()), config);
     let app = Router::new().nest_service("/mcp", service);
