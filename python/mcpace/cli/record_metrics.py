@@ -25,7 +25,7 @@ from mcpace.server.telemetry import metrics_listener
 from mcpace.server.telemetry.conventions import BUCKETS, OPEN_CONNECTIONS, PROMETHEUS_LABELS, PROMETHEUS_NAME
 
 LOOPBACK = "127.0.0.1"
-BOUNDS = tuple(floatToGoString(bound) for bound in (*BUCKETS, float("inf")))
+BOUNDS = tuple(floatToGoString(bound) for bound in (*BUCKETS, float("inf")))  # type: ignore[no-untyped-call]
 PREFIX = "mcpace_recorder_"
 
 
@@ -119,15 +119,15 @@ def _durations(series: Iterable[dict[str, Any]]) -> Metric:
         labels=PROMETHEUS_LABELS,
     )
     for one in series:
-        buckets: list[tuple[str, float, Exemplar | None]] = []
+        buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
         total = 0
         for bound, number, traced in zip(BOUNDS, one["buckets"], one["exemplars"], strict=True):
             total += number
-            exemplar = None
-            if traced is not None:
+            if traced is None:
+                buckets.append((bound, total))
+            else:
                 trace = {"trace_id": traced["trace_id"], "span_id": traced["span_id"]}
-                exemplar = Exemplar(trace, traced["value"], traced["timestamp"])
-            buckets.append((bound, total, exemplar))
+                buckets.append((bound, total, Exemplar(trace, traced["value"], traced["timestamp"])))
         labels = (one["method"], one["tool"], one["prompt"], one["error"], "tcp")
         family.add_metric(labels, buckets, one["sum"])
     return family

@@ -171,21 +171,22 @@ class NodeInspector:
         Returns the reason where the inspector stays open; empty otherwise.
         """
         (port, self._port), (session, self._session) = (self._port, None), (self._session, None)
-        reason = ""
+        if port is None or self._found is None:
+            if session is not None:
+                session.close()
+            return ""
+        address = self._found[0]
         # The second session is for the case that the first one was lost.
-        for _ in range(2 if port is not None and self._found is not None else 0):
+        for _ in range(2):
             with contextlib.suppress(LabError):
                 session = session or self._connect()
                 session.evaluate(CLOSE % port)
             if session is not None:
                 session.close()
                 session = None
-            if _await(lambda: self._found[0] not in listening_addresses([self._pid]), OPEN_LIMIT_S):
+            if _await(lambda: address not in listening_addresses([self._pid]), OPEN_LIMIT_S):
                 return ""
-            reason = f"the inspector of process {self._pid} could not be closed: restart the process to close it"
-        if session is not None:
-            session.close()
-        return reason
+        return f"the inspector of process {self._pid} could not be closed: restart the process to close it"
 
     def _await_inspector(self, have_opened: Callable[[], None]) -> Found:
         """The inspector that the process opens after a call of ``have_opened``. Raises :class:`LabError`."""
