@@ -76,6 +76,16 @@ def test_a_profile_becomes_samples_with_lines_and_states() -> None:
     ]
 
 
+def test_a_line_of_an_inlined_function_is_not_taken_for_one_of_the_outer_functions(tmp_path: Path) -> None:
+    file = tmp_path / "server.mjs"
+    file.write_text("function burn() {\n  return 1;\n}\nfunction other() {}\n")
+    ticks = [{"line": line, "ticks": 1} for line in (2, 3, 4, 139)]
+    nodes = [node(1, "(root)", [2]), node(2, "burn", [], str(file), 0, positionTicks=ticks)]
+    stacks = SampledStacks("")
+    stacks.add_profile({**profile(2, 2, 2, 2), "nodes": nodes})
+    assert [stack[0][2] for _, stack, _ in samples_of(stacks)] == [2, 3, 1, 1]
+
+
 @pytest.mark.parametrize(
     "change",
     [

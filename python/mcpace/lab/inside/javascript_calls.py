@@ -45,6 +45,14 @@ class JavaScriptCalls:
             self._lines[key] = _only_call(self._body_of(file, line, column), line, callee)
         return self._lines[key]
 
+    def has_line(self, file: str, begin: int, column: int, line: int) -> bool:
+        """Whether a line is one of the function that begins at ``begin`` and ``column``; true where no text is known.
+
+        V8's profiles also tell lines of functions that were inlined, as if they were in the file of the outer one.
+        """
+        body = self._body_of(file, begin, column)
+        return not body or begin <= line <= begin + body.count("\n")
+
     def _body_of(self, file: str, line: int, column: int) -> str:
         key = (file, line, column)
         if key not in self._bodies:

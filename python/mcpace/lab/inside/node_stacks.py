@@ -102,7 +102,7 @@ class SampledStacks:
                 # The stack of the collector is empty: it works for what ran before.
                 stack = stack + self._last
             else:
-                stack = (_at_line(stack[0], next(lines[number], None)), *stack[1:])
+                stack = (self._at_tick(stack[0], next(lines[number], None)), *stack[1:])
                 self._last = stack
             self._add_sample(at_us, tuple(self._frame_at(position) for position in stack))
 
@@ -140,6 +140,14 @@ class SampledStacks:
                 stack = stack if position[0] == ROOT else (position, *self._at_call(stack, position[0]))[:MOST_FRAMES]
                 stacks[inner] = stack
         return _Nodes(nodes, stacks)
+
+    def _at_tick(self, beginning: Position, line: int | None) -> Position:
+        """The innermost function at the line of a sample, if the line is one of that function."""
+        _, file, begin, column = beginning
+        if line is not None and self._is_own(file) and self.limits.source_s > 0:
+            with self.limits.count_source_time():
+                line = line if self._calls.has_line(file, begin, column, line) else None
+        return _at_line(beginning, line)
 
     def _at_call(self, stack: Positions, callee: str) -> Positions:
         """The stack with its innermost function at the line at which it calls another one."""
