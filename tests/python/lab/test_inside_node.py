@@ -76,14 +76,19 @@ def test_a_profile_becomes_samples_with_lines_and_states() -> None:
     ]
 
 
-def test_a_line_of_an_inlined_function_is_not_taken_for_one_of_the_outer_functions(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("column", "seen"), [(13, [2, 3, 1, 1]), (0, [2, 3, 4, 1])])
+def test_a_line_of_an_inlined_function_is_not_taken_for_one_of_the_outer_functions(
+    column: int, seen: list[int], tmp_path: Path
+) -> None:
     file = tmp_path / "server.mjs"
     file.write_text("function burn() {\n  return 1;\n}\nfunction other() {}\n")
     ticks = [{"line": line, "ticks": 1} for line in (2, 3, 4, 139)]
-    nodes = [node(1, "(root)", [2]), node(2, "burn", [], str(file), 0, positionTicks=ticks)]
+    # The code of the module itself begins at column 0.
+    burn = node(2, "burn", [], str(file), 0, positionTicks=ticks)
+    burn["callFrame"]["columnNumber"] = column
     stacks = SampledStacks("")
-    stacks.add_profile({**profile(2, 2, 2, 2), "nodes": nodes})
-    assert [stack[0][2] for _, stack, _ in samples_of(stacks)] == [2, 3, 1, 1]
+    stacks.add_profile({**profile(2, 2, 2, 2), "nodes": [node(1, "(root)", [2]), burn]})
+    assert [stack[0][2] for _, stack, _ in samples_of(stacks)] == seen
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,10 @@ class JavaScriptCalls:
 
         V8's profiles also tell lines of functions that were inlined, as if they were in the file of the outer one.
         """
+        if (begin, column) == (1, 0):
+            # The code of the module itself, which is no function in the text.
+            text = self._text_of(file)
+            return not text.text or line <= len(text.lines)
         body = self._body_of(file, begin, column)
         return not body or begin <= line <= begin + body.count("\n")
 
