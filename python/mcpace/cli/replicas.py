@@ -11,11 +11,9 @@ from mcpace.cli import options
 from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.cli.times import parse_seconds
-from mcpace.lab import journal
 from mcpace.lab.errors import UnknownName, UsageProblem
 from mcpace.lab.replicas.copies import DEFAULT_VARIABLE
 from mcpace.lab.replicas.plan import DEFAULT_DURATION_S, DEFAULT_VUS, POLICIES, REVISIONS, ReplicasPlan
-from mcpace.lab.replicas.run_replicas import run_replicas
 from mcpace.lab.targets import Tool
 from mcpace.report.model.replicas import Policy
 
@@ -74,6 +72,9 @@ def replicas(
     """Start N copies of a server behind a load balancer, and try a dialogue and a load while copies are killed, added
     and replaced. Shows what breaks under each policy, and what the server needs.
     """
+    from mcpace.lab import journal
+    from mcpace.lab.replicas.run_replicas import run_replicas
+
     for name in policy:
         if name not in get_args(Policy):
             raise UnknownName("policy", name, POLICIES)

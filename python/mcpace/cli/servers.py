@@ -10,7 +10,6 @@ from mcpace.cli import options
 from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.cli.times import parse_seconds
-from mcpace.lab import journal
 from mcpace.lab.errors import UnknownName
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.servers.plan import (
@@ -24,7 +23,6 @@ from mcpace.lab.servers.plan import (
     REVISIONS,
     ServersPlan,
 )
-from mcpace.lab.servers.run_servers import run_servers
 from mcpace.lab.servers.workloads import NAMES
 
 SESSIONS = ("user", "call", "none")
@@ -97,6 +95,9 @@ def servers(
     All servers have the same limits of CPUs and memory. Their answers are checked first, and they take turns in
     rounds. A server that cannot be built, fails its check or dies is a row with an error; the others continue.
     """
+    from mcpace.lab import journal
+    from mcpace.lab.servers.run_servers import run_servers
+
     check_codes(fail_on)
     plan = ServersPlan(
         subjects=tuple(subjects),
