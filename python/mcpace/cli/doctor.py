@@ -33,7 +33,6 @@ def doctor(
 
     The exit code is 0, whatever is missing.
     """
-
     pieces = list(find_pieces())
     if as_json:
         print(json.dumps({"mcpace": __version__, "pieces": [asdict(piece) for piece in pieces]}, indent=1))

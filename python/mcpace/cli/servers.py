@@ -21,9 +21,9 @@ from mcpace.lab.servers.plan import (
     OLDER,
     REVISION,
     REVISIONS,
+    WORKLOADS,
     ServersPlan,
 )
-from mcpace.lab.servers.workloads import NAMES
 
 SESSIONS = ("user", "call", "none")
 STATES = ("stateless", "stateful")
@@ -46,7 +46,7 @@ def servers(
     workload: Annotated[
         str,
         typer.Option(
-            metavar="|".join(NAMES),
+            metavar="|".join(WORKLOADS),
             help="echo: one tool; shop: three tools with an HTTP API and Redis; shop-quick: shop with quicker client "
             "libraries in the Python servers.",
         ),
@@ -101,7 +101,7 @@ def servers(
     check_codes(fail_on)
     plan = ServersPlan(
         subjects=tuple(subjects),
-        workload=_one_of("workload", workload, NAMES),
+        workload=_one_of("workload", workload, WORKLOADS),
         vus=vus,
         rate=rate,
         duration_s=duration,

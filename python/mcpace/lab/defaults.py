@@ -11,5 +11,7 @@ EXPLAIN_BUDGET_S = 42.0
 """Time of the experiment, in which connecting and listing are included."""
 GATE_TRIALS = 20
 LIMITS_LONGEST_S = 90.0
+PORT_VARIABLE = "PORT"
+"""Environment variable with the port of a copy."""
 TOLERANCE = 0.05
 """Tolerance of a comparison. A gate has its own."""
