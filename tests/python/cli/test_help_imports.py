@@ -8,7 +8,7 @@ import sys
 HEAVY = {
     "asyncio",
     "http.client",
-    "mcpace.lab.environments",
+    "mcpace.lab.environments.environment",
     "mcpace.report.model.contexts",
     "mcpace.report.model.run",
     "numpy",
