@@ -27,12 +27,14 @@ KEYWORDS = ("from",)
 
 
 def python(catalogue: dict[str, Any]) -> str:
-    """The module ``mcpace.report.model.contexts``."""
+    """The module ``mcpace.report.model.contexts``.
+
+    Its annotations are no strings, which pydantic would evaluate one by one each time that the module is loaded.
+    """
     schemas = catalogue["schemas"]
     names = [entry["context"] for entry in catalogue["causes"]]
     parts = [
         '"""Facts of each finding. Made by `make docs` from crates/explain/src/findings: change them there."""',
-        "from __future__ import annotations",
         "from typing import ClassVar, Literal",
         "from pydantic import Field",
         "from mcpace.report.model.base import Number, Whole\nfrom mcpace.report.model.context import Context",

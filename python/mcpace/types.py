@@ -592,8 +592,9 @@ def content_block(value: Any) -> ContentBlock:
 
 
 def __getattr__(name: str) -> Any:
-    import mcpace.messages as messages
+    if not name.startswith("_"):  # The import system asks for `__path__`, which is no reason to load the messages.
+        import mcpace.messages as messages
 
-    if name.startswith("_") or name not in vars(messages):
-        raise AttributeError(f"module 'mcpace.types' has no attribute {name!r}")
-    return vars(messages)[name]
+        if name in vars(messages):
+            return vars(messages)[name]
+    raise AttributeError(f"module 'mcpace.types' has no attribute {name!r}")

@@ -9,10 +9,6 @@ import typer
 from mcpace.cli import options
 from mcpace.cli.output import deliver_run, save_and_show
 from mcpace.cli.progress import show_progress
-from mcpace.lab import journal, targets
-from mcpace.lab.clients.plan import Settings
-from mcpace.lab.compare import bisect as lab
-from mcpace.lab.headers import parse_headers
 
 
 def register(app: typer.Typer) -> None:
@@ -53,6 +49,11 @@ def bisect(
     html: options.Html = None,
 ) -> None:
     """Find the first bad release between two, running only about log2(n) of them."""
+    from mcpace.lab import journal, targets
+    from mcpace.lab.clients.plan import Settings
+    from mcpace.lab.compare import bisect as lab
+    from mcpace.lab.headers import parse_headers
+
     place = targets.parse_target(
         target,
         config=config,

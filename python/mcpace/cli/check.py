@@ -11,13 +11,9 @@ from mcpace.cli import options
 from mcpace.cli.notes import inform, note
 from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
-from mcpace.lab import journal
-from mcpace.lab.check import run_check as lab
-from mcpace.lab.check.servers import read_servers
-from mcpace.lab.host_files import project_configurations
-from mcpace.report.words.quantities import join_words
+from mcpace.lab.defaults import CHECK_CALLS, CHECK_ROUNDS, CHECK_SLOW_ROUND_S, CHECK_TIME_LIMIT_S
 
-TIMEOUT: Any = f"{lab.DEFAULT_TIME_LIMIT_S:g}s"
+TIMEOUT: Any = f"{CHECK_TIME_LIMIT_S:g}s"
 
 
 def register(app: typer.Typer) -> None:
@@ -37,13 +33,13 @@ def check(
     rounds: Annotated[
         int | None,
         typer.Option(
-            help=f"Rounds, each with all servers at once and one by one. [default: {lab.DEFAULT_ROUNDS}, or 1 if a "
-            f"round takes longer than {lab.SLOW_ROUND_S:g} s]",
+            help=f"Rounds, each with all servers at once and one by one. [default: {CHECK_ROUNDS}, or 1 if a "
+            f"round takes longer than {CHECK_SLOW_ROUND_S:g} s]",
             min=1,
             max=50,
         ),
     ] = None,
-    calls: options.Calls = lab.DEFAULT_CALLS,
+    calls: options.Calls = CHECK_CALLS,
     waterfall: Annotated[
         bool, typer.Option("--waterfall", help="Print the parts of each start, and the largest tools.")
     ] = False,
@@ -65,6 +61,12 @@ def check(
     Every command of the configuration is run, as the host runs it. Only tools that a server marks read-only are called.
     Exit code 3 if a server fails.
     """
+    from mcpace.lab import journal
+    from mcpace.lab.check import run_check as lab
+    from mcpace.lab.check.servers import read_servers
+    from mcpace.lab.host_files import project_configurations
+    from mcpace.report.words.quantities import join_words
+
     check_codes(fail_on)
     checked = read_servers(configurations or [])
     if not configurations and (left_out := project_configurations(Path.cwd())):

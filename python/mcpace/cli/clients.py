@@ -9,11 +9,6 @@ import typer
 from mcpace.cli import options
 from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
-from mcpace.lab import journal, targets
-from mcpace.lab.clients.plan import Plan, Settings
-from mcpace.lab.clients.run_clients import run_clients
-from mcpace.lab.errors import UsageProblem
-from mcpace.lab.headers import parse_headers
 
 
 def register(app: typer.Typer) -> None:
@@ -51,6 +46,12 @@ def clients(
     html: options.Html = None,
 ) -> None:
     """Run real SDK releases as clients against targets and find out where their time goes."""
+    from mcpace.lab import journal, targets
+    from mcpace.lab.clients.plan import Plan, Settings
+    from mcpace.lab.clients.run_clients import run_clients
+    from mcpace.lab.errors import UsageProblem
+    from mcpace.lab.headers import parse_headers
+
     check_codes(fail_on)
     call, way_in = options.chosen_tool(tool, args), options.checked_authentication(auth)
     added = parse_headers(header)

@@ -125,6 +125,13 @@ class Commands(TyperGroup):
             ctx.default_map = {name: load_defaults(own, command, rest, COMMANDS)}
         return name, command, rest
 
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option ``--help``. Its default is a bool: typer imports pydantic to convert any other value."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list of ``--help``, by section."""
         for section, commands in SECTIONS.items():

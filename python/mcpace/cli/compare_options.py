@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mcpace.cli.output import save_text
 from mcpace.lab.errors import UsageProblem
-from mcpace.report.model.drift import LEVELS, Level
-from mcpace.report.model.run import Run
+
+if TYPE_CHECKING:
+    from mcpace.report.model.drift import Level
+    from mcpace.report.model.run import Run
 
 
 def parse_share(text: str) -> float:
@@ -52,6 +54,8 @@ def checked_drift(word: str) -> Level | None:
 
     Raises :class:`UsageProblem` for any other word.
     """
+    from mcpace.report.model.drift import LEVELS
+
     limit = next((level for level in LEVELS if level == word), None)
     if limit is None and word != "none":
         raise UsageProblem(f"--drift takes {', '.join(LEVELS)} or none, not {word!r}")

@@ -9,9 +9,6 @@ import typer
 from mcpace.cli import options
 from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
-from mcpace.lab import delayed_ack_demo, journal, targets
-from mcpace.lab.clients.plan import Plan, Settings
-from mcpace.lab.clients.run_clients import run_clients
 
 RELEASES = ("python@1.11.0", "python@1.12.1", "python@1.13.0", "python@1.14.0")
 TARGETS = ("profile:simple", "profile:notion", "profile:github")
@@ -31,6 +28,10 @@ def demo(out: options.Out = None, html: options.Html = Path("report.html"), as_j
 
     Then put load on a server that writes its replies in two pieces, and prove why its calls wait.
     """
+    from mcpace.lab import delayed_ack_demo, journal, targets
+    from mcpace.lab.clients.plan import Plan, Settings
+    from mcpace.lab.clients.run_clients import run_clients
+
     places = tuple(targets.parse_target(text) for text in TARGETS)
     with show_progress() as display, journal.record_progress(display, out, "demo", ", ".join(RELEASES)) as progress:
         progress.note(f"{len(RELEASES)} releases of the Python SDK, {len(TARGETS)} scripted servers: a minute or so")

@@ -8,16 +8,9 @@ from typing import Annotated
 import typer
 
 from mcpace.cli import options
-from mcpace.cli.file_kind import recording_problem
 from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
-from mcpace.lab import journal, targets
-from mcpace.lab.errors import UsageProblem
-from mcpace.lab.explain import factors as lab
-from mcpace.lab.explain import folder_run, recording_run
-from mcpace.lab.headers import parse_headers
-from mcpace.lab.load.settings import LoadSettings
-from mcpace.lab.recording_files import ENDINGS
+from mcpace.lab.defaults import EXPLAIN_BUDGET_S
 
 
 def register(app: typer.Typer) -> None:
@@ -39,7 +32,7 @@ def explain(
     args: options.ToolArguments = None,
     budget: Annotated[
         float, typer.Option(parser=options.parse_limit, metavar="TIME", help="Time for all experiments together.")
-    ] = f"{lab.BUDGET_S:.0f}s",  # type: ignore[assignment]  # read by its parser
+    ] = f"{EXPLAIN_BUDGET_S:.0f}s",  # type: ignore[assignment]  # read by its parser
     revision: Annotated[
         str | None, typer.Option(help="Protocol revision of the base case, e.g. 2025-06-18. [default: negotiated]")
     ] = None,
@@ -83,6 +76,15 @@ def explain(
     show where the time of its calls went, and the causes that it proves. For a folder, explain all its recordings in
     parallel. With --spans, show where the time inside the tools went.
     """
+    from mcpace.cli.file_kind import recording_problem
+    from mcpace.lab import journal, targets
+    from mcpace.lab.errors import UsageProblem
+    from mcpace.lab.explain import factors as lab
+    from mcpace.lab.explain import folder_run, recording_run
+    from mcpace.lab.headers import parse_headers
+    from mcpace.lab.load.settings import LoadSettings
+    from mcpace.lab.recording_files import ENDINGS
+
     check_codes(fail_on)
     if target is None:
         if spans is None:

@@ -13,14 +13,8 @@ from mcpace.cli.compare_options import Drift, Junit, Markdown, Tolerance, checke
 from mcpace.cli.file_kind import load_run
 from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
-from mcpace.lab import journal, targets
-from mcpace.lab.clients.plan import Settings
-from mcpace.lab.compare import gate as lab
-from mcpace.lab.compare.token_limits import TokenLimits
-from mcpace.lab.errors import UsageProblem
-from mcpace.lab.headers import parse_headers
+from mcpace.lab.defaults import GATE_TRIALS
 from mcpace.lab.targets import Target
-from mcpace.lab.tokens import require_tokenizer
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +43,7 @@ def gate(
     ] = None,
     tolerance: Tolerance = "10%",  # type: ignore[assignment]  # read by its parser
     drift: Drift = "breaking",
-    trials: options.Trials = lab.DEFAULT_TRIALS,
+    trials: options.Trials = GATE_TRIALS,
     calls: options.Calls = options.CALLS,
     tool: options.ToolName = None,
     args: options.ToolArguments = None,
@@ -76,6 +70,14 @@ def gate(
 
     --tokens and --max-result-tokens fail where TARGET takes more tokens of a model's context; they need no base.
     """
+    from mcpace.lab import journal, targets
+    from mcpace.lab.clients.plan import Settings
+    from mcpace.lab.compare import gate as lab
+    from mcpace.lab.compare.token_limits import TokenLimits
+    from mcpace.lab.errors import UsageProblem
+    from mcpace.lab.headers import parse_headers
+    from mcpace.lab.tokens import require_tokenizer
+
     limits = TokenLimits(tokens, max_result_tokens)
     if limits:
         require_tokenizer()

@@ -10,11 +10,7 @@ from mcpace.cli import options
 from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.cli.times import parse_seconds
-from mcpace.lab import journal, targets
-from mcpace.lab.clients.plan import Settings
 from mcpace.lab.gateway.plan import DEFAULT_DURATION_S, DEFAULT_TRIALS, DEFAULT_VUS, GatewayPlan
-from mcpace.lab.gateway.run_gateway import run_gateway
-from mcpace.lab.headers import parse_headers
 from mcpace.lab.targets import Target
 
 DURATION: Any = f"{DEFAULT_DURATION_S:g}s"
@@ -66,6 +62,11 @@ def gateway(
     With {direct} in the gateway's command, mcpace starts the gateway again to observe its requests to the server, and
     to see whether a stream passes at once.
     """
+    from mcpace.lab import journal, targets
+    from mcpace.lab.clients.plan import Settings
+    from mcpace.lab.gateway.run_gateway import run_gateway
+    from mcpace.lab.headers import parse_headers
+
     check_codes(fail_on)
     checked_revision = options.checked_revision(revision)
     call, way_in = options.chosen_tool(tool, args), options.checked_authentication(auth)

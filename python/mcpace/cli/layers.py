@@ -10,8 +10,6 @@ from mcpace.cli import options
 from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.cli.times import parse_seconds
-from mcpace.lab import journal
-from mcpace.lab.layers.run_layers import LayersPlan, run_layers
 from mcpace.lab.targets import Tool
 
 ROUNDS = 15
@@ -46,6 +44,9 @@ def layers(
     The tool of --tool is called thousands of times, with the arguments of --args. DJANGO_SETTINGS_MODULE names the
     Django project.
     """
+    from mcpace.lab import journal
+    from mcpace.lab.layers.run_layers import LayersPlan, run_layers
+
     chosen = options.chosen_tool(tool, args) or Tool("")
     plan = LayersPlan(server, chosen, options.interpreter_path(python), rounds, batch, warm_up)
     with show_progress() as display, journal.record_progress(display, out, "layers", plan.place) as progress:

@@ -7,14 +7,6 @@ from typing import Annotated
 
 import typer
 
-from mcpace.lab.errors import UsageProblem
-from mcpace.lab.requirements import missing_modules
-from mcpace.lab_tools.file_access import FileAccess
-from mcpace.lab_tools.lab_process import LabProcess
-from mcpace.lab_tools.report_folder import default_report_folder, open_report_folder
-from mcpace.lab_tools.server import LabTools
-from mcpace.lab_tools.target_access import TargetAccess
-
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
@@ -49,6 +41,14 @@ def mcp(
     Tools connect to this machine's own addresses and to allowed targets. Before a tool starts a program or calls tools
     of a server, the client asks its user.
     """
+    from mcpace.lab.errors import UsageProblem
+    from mcpace.lab.requirements import missing_modules
+    from mcpace.lab_tools.file_access import FileAccess
+    from mcpace.lab_tools.lab_process import LabProcess
+    from mcpace.lab_tools.report_folder import default_report_folder, open_report_folder
+    from mcpace.lab_tools.server import LabTools
+    from mcpace.lab_tools.target_access import TargetAccess
+
     if missing := missing_modules("lab"):
         # The experiments run in processes of their own: without this check, each tool would fail when it is called.
         raise ModuleNotFoundError(name=missing[0])

@@ -9,10 +9,6 @@ import typer
 from mcpace.cli import options
 from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
-from mcpace.lab import journal, targets
-from mcpace.lab.clients import measure as lab
-from mcpace.lab.clients.plan import Settings
-from mcpace.lab.headers import parse_headers
 
 
 def register(app: typer.Typer) -> None:
@@ -60,6 +56,11 @@ def measure(
     Without --tool only a tool that the server marks read-only is called. Exit code 3 if every call of the named
     tool fails.
     """
+    from mcpace.lab import journal, targets
+    from mcpace.lab.clients import measure as lab
+    from mcpace.lab.clients.plan import Settings
+    from mcpace.lab.headers import parse_headers
+
     checked_revision = options.checked_revision(revision)
     check_codes(fail_on)
     place = targets.parse_target(

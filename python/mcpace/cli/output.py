@@ -1,4 +1,8 @@
-"""Output of a finished run: saves the run, shows it, and sets the exit code."""
+"""Output of a finished run: saves the run, shows it, and sets the exit code.
+
+Design constraint: the Run's models and its words are imported when there is a run, since every command of the lab
+imports this module.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,20 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 
 from mcpace.cli.atomic_write import is_other, replace_atomically
 from mcpace.cli.notes import flush_stdout, give_up_stdout, inform, note
 from mcpace.lab import journal
 from mcpace.lab.errors import LabError, UnknownName
 from mcpace.lab.processes.interruption import allow_interrupt, defer_interrupt
-from mcpace.report.model.comparison import INSTRUMENTS, Comparison
-from mcpace.report.model.load import LoadOperation
-from mcpace.report.model.run import Case, Run
-from mcpace.report.terminal import print_run
-from mcpace.report.words import factors, findings
-from mcpace.report.words import load as load_words
+
+if TYPE_CHECKING:
+    from mcpace.report.model.comparison import Comparison
+    from mcpace.report.model.load import LoadOperation
+    from mcpace.report.model.run import Case, Run
 
 DONE, HIT, UNREACHABLE, INCONCLUSIVE, INTERRUPTED = 0, 1, 3, 4, 130
 
@@ -97,7 +100,10 @@ def show_run(run: Run, *, as_json: bool, page: Path | None) -> bool:
         if as_json:
             print(run.to_json())
         else:
-            print_run.print_run(run, _Screen())
+            from mcpace.cli.screen import Screen
+            from mcpace.report.terminal import print_run
+
+            print_run.print_run(run, Screen())
         flush_stdout()
     except BrokenPipeError:
         give_up_stdout()
@@ -113,14 +119,6 @@ def _save_run(run: Run, path: Path, *, is_default: bool) -> Path | None:
     return save_text(path, run.to_json(), f"run {'so far ' if run.partial else ''}saved", is_default=is_default)
 
 
-class _Screen(Console):
-    """Console that raises :class:`BrokenPipeError`, where Rich would exit with code 1."""
-
-    def on_broken_pipe(self) -> None:
-        """Raises the :class:`BrokenPipeError` that is being handled."""
-        raise
-
-
 def _page_html(run: Run) -> str:
     # Imported late: the page's models take time to import, and most runs have no page.
     from mcpace.report.page import html
@@ -132,6 +130,8 @@ def _page_html(run: Run) -> str:
 
 
 def _failure_reason(run: Run) -> str:
+    from mcpace.report.words.factors import reason_words
+
     for case in run.cases:
         reason = (
             case.error
@@ -143,7 +143,7 @@ def _failure_reason(run: Run) -> str:
             return reason
         if case.load is not None and not case.load.intended:
             return "no call was due in so short a time"
-    left_out = (reason for one in run.factors if (reason := factors.reason_words(one)))
+    left_out = (reason for one in run.factors if (reason := reason_words(one)))
     return next(left_out, "no reason given")
 
 
@@ -154,8 +154,10 @@ def _failed_call_reason(run: Run) -> str:
 
 def _missing_part(run: Run) -> str:
     """The part of a load that is missing; empty where no call was measured, and nothing else needs a reason."""
+    from mcpace.report.words.load import missing_words
+
     loads = [case.load for case in run.cases if case.load and case.latency_s and case.load.ended != "failed"]
-    return next((words for load in loads if (words := load_words.missing_words(load))), "")
+    return next((words for load in loads if (words := missing_words(load))), "")
 
 
 def _other_operations(case: Case) -> list[LoadOperation]:
@@ -167,13 +169,19 @@ def check_codes(codes: list[str]) -> None:
 
     Raises :class:`UnknownName`.
     """
-    known = [*findings.CODES, "any"]
+    if not codes:
+        return
+    from mcpace.report.words.findings import CODES
+
+    known = [*CODES, "any"]
     for code in codes:
         if code not in known:
             raise UnknownName("finding", code, known)
 
 
 def _exit_code(run: Run, fail_on: list[str]) -> int:
+    from mcpace.report.model.comparison import INSTRUMENTS
+
     if run.partial:
         return INTERRUPTED
     found: set[str] = {finding.code for case in run.cases for finding in case.findings}
@@ -222,21 +230,25 @@ def _exit_code_of_comparison(run: Run, comparison: Comparison) -> int:
 
 def _exit_code_of_load(run: Run) -> int:
     """Exit code of a load. A threshold that isn't met takes precedence over an unreachable target."""
+    from mcpace.report.words.load import missing_words
+
     facts = [case.load for case in run.cases if case.load]
     if any(not threshold.met for load in facts for threshold in load.thresholds):
         return HIT
     if any(load.ended == "failed" for load in facts) or not any(case.latency_s for case in run.cases):
         return UNREACHABLE
-    if any(load_words.missing_words(load) for load in facts):
+    if any(missing_words(load) for load in facts):
         return UNREACHABLE
     return DONE
 
 
 def _note_thresholds(run: Run) -> None:
+    from mcpace.report.words.load import threshold_words
+
     for case in run.cases:
         for threshold in case.load.thresholds if case.load else []:
             if not threshold.met:
-                note(f"threshold {threshold.text} is not met: {load_words.threshold_words(threshold)}")
+                note(f"threshold {threshold.text} is not met: {threshold_words(threshold)}")
 
 
 def save_text(path: Path, text: str, what: str, *, is_default: bool = False) -> Path | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,11 +12,10 @@ from mcpace.cli import options
 from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.lab.errors import UnknownName, UsageProblem
-from mcpace.lab.processes import host_processes
-from mcpace.report.model.processes import CODES
-from mcpace.report.model.run import Run
-from mcpace.report.words.processes import age_words, server_words
 from mcpace.report.words.quantities import clean
+
+if TYPE_CHECKING:
+    from mcpace.report.model.run import Run
 
 
 def register(app: typer.Typer) -> None:
@@ -45,6 +44,9 @@ def processes(
 
     Names servers without a host, servers that a host started twice, and servers that a host never reaped. Linux only.
     """
+    from mcpace.lab.processes import host_processes
+    from mcpace.report.model.processes import CODES
+
     for code in fail_on:
         if code not in (*CODES, "any"):
             raise UnknownName("finding", code, [*CODES, "any"])
@@ -59,6 +61,9 @@ def processes(
 
 def _end_orphans(run: Run) -> None:
     """Lists the servers without a host on stderr, asks, and ends them."""
+    from mcpace.lab.processes.host_processes import end_servers
+    from mcpace.report.words.processes import age_words, server_words
+
     assert run.processes is not None, "the run is a list of processes"
     pids = [pid for finding in run.processes.findings if finding.code == "orphaned-server" for pid in finding.pids]
     if not pids:
@@ -67,4 +72,4 @@ def _end_orphans(run: Run) -> None:
         if one.pid in pids:
             typer.echo(f"  {server_words(one)}: {clean(one.command)}, {age_words(one.age_s)} old", err=True)
     if typer.confirm(f"End {'this server' if len(pids) == 1 else f'these {len(pids)} servers'}?", err=True):
-        run.processes.ended = host_processes.end_servers(pids, run)
+        run.processes.ended = end_servers(pids, run)

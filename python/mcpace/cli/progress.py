@@ -2,47 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
-
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from mcpace.cli.notes import inform, is_quiet
 from mcpace.lab import progress
-from mcpace.report.words.quantities import clean
-
-
-class TerminalProgress:
-    """A :class:`mcpace.lab.progress.Progress` on a terminal."""
-
-    def __init__(self, bar: Progress) -> None:
-        self._bar = bar
-        self._task: TaskID = bar.add_task("", total=None)
-        self._started = False
-
-    def preparing(self, what: str) -> None:
-        """Shows set-up without a bar."""
-        self._bar.update(self._task, description=f"preparing {escape(clean(what))}")
-
-    def begin(self, steps: int) -> None:
-        """Starts or restarts the bar."""
-        self._bar.reset(self._task, total=steps)
-        self._started = False
-
-    def step(self, what: str) -> None:
-        """Shows the next step, which ends the previous one."""
-        self._bar.update(self._task, advance=1 if self._started else 0, description=escape(clean(what)))
-        self._started = True
-
-    def note(self, text: str) -> None:
-        """Prints a permanent line above the bar."""
-        self._bar.console.print(f"mcpace: {escape(clean(text))}", highlight=False, soft_wrap=True)
-
-    def sample(self, group: str, row: str, value: float, unit: Literal["s", "per second"] = "s") -> None:
-        """Ignores samples: the line has no room for them."""
 
 
 class Notes(progress.Silent):
@@ -55,11 +20,12 @@ class Notes(progress.Silent):
 
 @contextmanager
 def show_progress() -> Iterator[progress.Progress]:
-    """Shows progress during the ``with`` block; the line is removed at its end."""
-    console = Console(stderr=True)
-    if not console.is_terminal or is_quiet():
+    """Shows progress during the ``with`` block."""
+    if is_quiet() or sys.stderr is None or not sys.stderr.isatty():
         yield Notes()
         return
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeRemainingColumn(compact=True))
-    with Progress(*columns, console=console, transient=True) as bar:
-        yield TerminalProgress(bar)
+    # Imported for terminals only: the bar's library takes time to load.
+    from mcpace.cli.progress_bar import show_bar
+
+    with show_bar() as bar:
+        yield bar

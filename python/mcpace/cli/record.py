@@ -14,14 +14,11 @@ from mcpace.cli import options
 from mcpace.cli.atomic_write import PRIVATE, is_other, make_private, make_spare, replace_atomically
 from mcpace.cli.notes import inform, is_quiet, note
 from mcpace.cli.output import INTERRUPTED
-from mcpace.cli.record_explain import LiveExplanation
 from mcpace.lab import targets
 from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.lab.explain import recording_run
 from mcpace.lab.headers import parse_headers
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.process_samples import ProcessSamples, read_sample
-from mcpace.report.verdict import sentences
 from mcpace.report.words.quantities import count
 
 if TYPE_CHECKING:
@@ -160,6 +157,8 @@ def _explain_live(file: Path, explain: bool) -> contextlib.AbstractContextManage
         return contextlib.nullcontext()
     if is_other(file):
         raise UsageProblem(f"--explain can't read the recording in {file}, which is a pipe or a device")
+    from mcpace.cli.record_explain import LiveExplanation
+
     return LiveExplanation(file)
 
 
@@ -167,6 +166,10 @@ def _inform_of_causes(file: Path) -> None:
     """Prints the verdict on the recording. Another Ctrl-C ends the explanation, not the recording."""
     if is_quiet() or is_other(file):
         return  # a recording in a pipe or a device can't be read again
+    # Imported late: what explains a recording takes long to import, and a client waits for the recorder.
+    from mcpace.lab.explain import recording_run
+    from mcpace.report.verdict import sentences
+
     try:
         run = recording_run.explain_recording(file)
     except UsageProblem as problem:

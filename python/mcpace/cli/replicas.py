@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 
@@ -11,13 +11,10 @@ from mcpace.cli import options
 from mcpace.cli.output import deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.cli.times import parse_seconds
-from mcpace.lab import journal
+from mcpace.lab.defaults import PORT_VARIABLE
 from mcpace.lab.errors import UnknownName, UsageProblem
-from mcpace.lab.replicas.copies import DEFAULT_VARIABLE
 from mcpace.lab.replicas.plan import DEFAULT_DURATION_S, DEFAULT_VUS, POLICIES, REVISIONS, ReplicasPlan
-from mcpace.lab.replicas.run_replicas import run_replicas
 from mcpace.lab.targets import Tool
-from mcpace.report.model.replicas import Policy
 
 DURATION: Any = f"{DEFAULT_DURATION_S:g}s"
 TIMEOUT: Any = "10s"
@@ -64,7 +61,7 @@ def replicas(
     ] = None,
     port_variable: Annotated[
         str, typer.Option(metavar="NAME", help="Environment variable with the port of a copy.")
-    ] = DEFAULT_VARIABLE,
+    ] = PORT_VARIABLE,
     vus: Annotated[int, typer.Option(help="Users of the load.", min=1, max=1000)] = DEFAULT_VUS,
     duration: Annotated[
         float,
@@ -79,8 +76,11 @@ def replicas(
     """Start N copies of a server behind a load balancer, and try a dialogue and a load while copies are killed, added
     and replaced. Shows what breaks under each policy, and what the server needs.
     """
+    from mcpace.lab import journal
+    from mcpace.lab.replicas.run_replicas import run_replicas
+
     for name in policy:
-        if name not in get_args(Policy):
+        if name not in POLICIES:
             raise UnknownName("policy", name, POLICIES)
     for code in fail_on:
         if code not in ("session-lost-behind-balancer", "any"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,9 @@ from mcpace.cli.compare_options import Junit, Markdown
 from mcpace.cli.file_kind import load_run
 from mcpace.cli.output import UNREACHABLE, save_text, show_run
 from mcpace.lab.errors import UsageProblem
-from mcpace.report.model.run import Run
+
+if TYPE_CHECKING:
+    from mcpace.report.model.run import Run
 
 
 def register(app: typer.Typer) -> None:

@@ -10,7 +10,6 @@ from mcpace.cli import options
 from mcpace.cli.output import check_codes, deliver_run
 from mcpace.cli.progress import show_progress
 from mcpace.cli.times import parse_seconds
-from mcpace.lab import journal
 from mcpace.lab.errors import UnknownName
 from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.servers.plan import (
@@ -22,10 +21,9 @@ from mcpace.lab.servers.plan import (
     OLDER,
     REVISION,
     REVISIONS,
+    WORKLOADS,
     ServersPlan,
 )
-from mcpace.lab.servers.run_servers import run_servers
-from mcpace.lab.servers.workloads import NAMES
 
 SESSIONS = ("user", "call", "none")
 STATES = ("stateless", "stateful")
@@ -48,7 +46,7 @@ def servers(
     workload: Annotated[
         str,
         typer.Option(
-            metavar="|".join(NAMES),
+            metavar="|".join(WORKLOADS),
             help="echo: one tool; shop: three tools with an HTTP API and Redis; shop-quick: shop with quicker client "
             "libraries in the Python servers.",
         ),
@@ -97,10 +95,13 @@ def servers(
     All servers have the same limits of CPUs and memory. Their answers are checked first, and they take turns in
     rounds. A server that cannot be built, fails its check or dies is a row with an error; the others continue.
     """
+    from mcpace.lab import journal
+    from mcpace.lab.servers.run_servers import run_servers
+
     check_codes(fail_on)
     plan = ServersPlan(
         subjects=tuple(subjects),
-        workload=_one_of("workload", workload, NAMES),
+        workload=_one_of("workload", workload, WORKLOADS),
         vus=vus,
         rate=rate,
         duration_s=duration,

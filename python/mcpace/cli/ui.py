@@ -13,15 +13,7 @@ import typer
 
 from mcpace.cli import options
 from mcpace.cli.notes import inform
-from mcpace.lab.compare.comparison import DEFAULT_TOLERANCE, run_of
-from mcpace.lab.errors import LabError, UsageProblem
-from mcpace.lab.hosts.flights import flights_root
-from mcpace.report.page.html import NotBuilt
-from mcpace.report.words.quantities import LONGEST, clean
-from mcpace.ui.flights import Flights
-from mcpace.ui.folder import Folder
-from mcpace.ui.opening import has_browser, open_browser
-from mcpace.ui.server import HOST, Server
+from mcpace.lab.defaults import TOLERANCE
 
 
 def register(app: typer.Typer) -> None:
@@ -42,10 +34,20 @@ def ui(
 
     The page is served on this machine only, and only at the printed address. Ctrl-C ends it.
     """
+    from mcpace.lab.compare.comparison import run_of
+    from mcpace.lab.errors import LabError, UsageProblem
+    from mcpace.lab.hosts.flights import flights_root
+    from mcpace.report.page.html import NotBuilt
+    from mcpace.report.words.quantities import LONGEST, clean
+    from mcpace.ui.flights import Flights
+    from mcpace.ui.folder import Folder
+    from mcpace.ui.opening import has_browser, open_browser
+    from mcpace.ui.server import HOST, Server
+
     if not folder.is_dir():
         raise UsageProblem(f"{folder} is not a folder: give the folder that holds the runs saved with --out")
     try:
-        runs = Folder(folder.resolve(), partial(run_of, tolerance=DEFAULT_TOLERANCE), Flights(flights_root()))
+        runs = Folder(folder.resolve(), partial(run_of, tolerance=TOLERANCE), Flights(flights_root()))
         server = Server(runs, port)
     except NotBuilt as error:
         raise LabError(str(error)) from error

@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import secrets
 import shlex
 import sys
 from dataclasses import dataclass, field, replace
@@ -237,6 +236,9 @@ def _profile_target(text: str) -> Target:
 
 def _bearer_token(target: Target) -> str:
     if target.profile is not None:
+        # Imported late: the module loads OpenSSL.
+        import secrets
+
         return os.environ.get(GITHUB_TOKEN_VARIABLE) or secrets.token_urlsafe(24)
     token = os.environ.get(TOKEN_VARIABLE)
     if not token:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from mcpace.lab.compare.comparison import DEFAULT_TOLERANCE, run_of
+from mcpace.lab.compare.comparison import run_of
+from mcpace.lab.defaults import TOLERANCE
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.hosts.flights import Flight, make_flight
 from mcpace.ui import flights as flights_module
@@ -50,7 +51,7 @@ def host(place: Path) -> Iterator[Host]:
 @contextmanager
 def served(place: Path) -> Iterator[Server]:
     (place / "runs").mkdir()
-    runs = Folder(place / "runs", partial(run_of, tolerance=DEFAULT_TOLERANCE), Flights(root(place)))
+    runs = Folder(place / "runs", partial(run_of, tolerance=TOLERANCE), Flights(root(place)))
     with Server(runs, 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
@@ -95,7 +96,7 @@ def test_a_recording_is_not_explained_again_at_once(place: Path, host: Host, mon
 
 @pytest.mark.parametrize("name", ["", "../server.json", "x/y", "/etc/passwd", "%2e%2e"])
 def test_only_listed_recordings_are_opened(place: Path, host: Host, name: str) -> None:
-    folder = Folder(place, partial(run_of, tolerance=DEFAULT_TOLERANCE), Flights(root(place)))
+    folder = Folder(place, partial(run_of, tolerance=TOLERANCE), Flights(root(place)))
     with pytest.raises(Missing):
         folder.flight(name)
 
@@ -140,7 +141,7 @@ def test_the_page_shows_servers_of_hosts(
 
 
 def test_the_listing_has_the_recordings(place: Path, host: Host) -> None:
-    folder = Folder(place, partial(run_of, tolerance=DEFAULT_TOLERANCE), Flights(root(place)))
+    folder = Folder(place, partial(run_of, tolerance=TOLERANCE), Flights(root(place)))
     [entry] = folder.listing().flights
     assert json.loads(folder.flight(entry.id).model_dump_json())["head"]["subjects"] == "calculator"
 

@@ -25,7 +25,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from mcpace.lab import journal
-from mcpace.lab.compare.comparison import DEFAULT_TOLERANCE, run_of
+from mcpace.lab.compare.comparison import run_of
+from mcpace.lab.defaults import TOLERANCE
 from mcpace.lab.progress import Silent
 from mcpace.report.model import run as run_module
 from mcpace.report.model.load import LoadSecond
@@ -39,7 +40,7 @@ from mcpace.ui.server import MOST_AT_ONCE, Server
 from support.browser import Watched, chromium
 from support.commands import COMMAND, end, line, run, start_command
 
-COMPARED = partial(run_of, tolerance=DEFAULT_TOLERANCE)
+COMPARED = partial(run_of, tolerance=TOLERANCE)
 
 RUNS = Path(__file__).parents[2] / "fixtures" / "runs"
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e"

@@ -480,3 +480,16 @@ def test_a_server_is_light_to_import() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_stdio_server_starts_without_an_event_loop_and_what_only_workers_need() -> None:
+    heavy = {"asyncio", "ssl", "mcpace.messages", "mcpace.server.running.supervised_run", "mcpace.server.adopt"}
+    program = (
+        "import sys; from mcpace import MCPServer; s = MCPServer('x');\n"
+        "@s.tool()\ndef add(a: int) -> int: return a\n"
+        f"s.run('stdio'); print(sorted({heavy!r} & sys.modules.keys()), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], input="", capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stderr.splitlines()[-1] == "[]"

@@ -33,6 +33,7 @@ from mcpace.lab.check.start_schedule import shortest_schedule_s
 from mcpace.lab.check.start_watch import ProgramStart, StartWatch
 from mcpace.lab.clients.measure import Session
 from mcpace.lab.clients.plan import Settings
+from mcpace.lab.defaults import CHECK_ROUNDS, CHECK_SLOW_ROUND_S
 from mcpace.lab.errors import EnvironmentProblem, LabError
 from mcpace.lab.hosts.flights import flights_root
 from mcpace.lab.machine import new_run
@@ -54,11 +55,6 @@ from mcpace.report.model.start import (
 )
 from mcpace.system.processors import usable_cores
 
-DEFAULT_ROUNDS = 2
-SLOW_ROUND_S = 45.0
-"""A first round that takes longer is the only one, where the user gave no number."""
-DEFAULT_CALLS = 3
-DEFAULT_TIME_LIMIT_S = 60.0
 LEAST_RUNNER_S, LEAST_RUNNER_SHARE = 0.1, 0.25
 """A start without the package runner is tried where the runner takes at least this time, and this share."""
 LEAST_IDLE_SHARE = 0.5
@@ -121,7 +117,7 @@ def run(
         raise EnvironmentProblem(
             "--cold needs Linux or macOS, because Windows has no named pipe that a shell can write to"
         )
-    most_rounds = rounds or DEFAULT_ROUNDS
+    most_rounds = rounds or CHECK_ROUNDS
     options = {
         "configurations": sorted({str(server.configuration) for server in checked.servers}),
         "rounds": most_rounds,
@@ -152,7 +148,7 @@ def run(
                             _fill_caches(servers, check)
                         for server in servers if number % 2 else servers[::-1]:
                             _start_alone(server, check, f"round {number}/{most_rounds}")
-                        if rounds is None and time.monotonic() - began > SLOW_ROUND_S:
+                        if rounds is None and time.monotonic() - began > CHECK_SLOW_ROUND_S:
                             result.options["rounds"] = number
                             break
                     result.check.limited = _start_fewer(servers, result.check.together_s, check)

@@ -22,13 +22,13 @@ from typing import Any
 from mcpace import _core
 from mcpace.lab.clients.client_program import Answer, ClientProgram
 from mcpace.lab.clients.run_clients import Ready, note_environment, prepare, resolve
+from mcpace.lab.defaults import LIMITS_LONGEST_S
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.machine import new_run
 from mcpace.lab.progress import Progress
 from mcpace.report.model.limits import ClientLimits, LimitFacts, LimitLayer
 from mcpace.report.model.run import Run
 
-LONGEST_S = 90.0
 MOST_S = 540.0
 """Longest time that can be tried: the profile answers within ten minutes."""
 TOOL = "answer"
@@ -57,7 +57,7 @@ class LimitsPlan:
     """Plan of the experiment."""
 
     subjects: tuple[str, ...]
-    longest_s: float = LONGEST_S
+    longest_s: float = LIMITS_LONGEST_S
 
 
 def run_limits(plan: LimitsPlan, progress: Progress) -> Run:

@@ -48,8 +48,6 @@ STANDSTILL_S = 3
 FLOOR = 0.5
 """Number of successful replies assumed for a second without any, since the comparison takes logarithms."""
 MORE_IS_BETTER: tuple[Metric, ...] = ("throughput",)
-DEFAULT_TOLERANCE = 0.05
-"""Default tolerance of a comparison. A gate has its own."""
 LEAST = 1e-15
 """Smallest value that a ratio may refer to."""
 FEW_ERRORS = 0.001

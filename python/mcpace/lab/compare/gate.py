@@ -32,7 +32,6 @@ from mcpace.report.model.run import Case, Operation, Run
 ATTEMPTS = 2
 MEASURED_ALIKE = ("measure", "gate")
 """Kinds of runs that a target can be compared with."""
-DEFAULT_TRIALS = 20
 
 Doing = tuple[Operation, str | None]
 """An operation and the tool that it called."""

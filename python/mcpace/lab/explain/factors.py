@@ -27,6 +27,7 @@ from typing import Any
 from mcpace import _core
 from mcpace.lab.clients import measure
 from mcpace.lab.clients.plan import Settings
+from mcpace.lab.defaults import EXPLAIN_BUDGET_S
 from mcpace.lab.errors import LabError
 from mcpace.lab.explain import factors_catalogue
 from mcpace.lab.explain.factors_catalogue import Variant
@@ -57,8 +58,6 @@ from mcpace.report.model.factors import Factor
 from mcpace.report.model.ladder import Ladder
 from mcpace.report.model.run import Case, Run, Subject, Summary
 
-BUDGET_S = 42.0
-"""Default time of the experiment, in which connecting and listing are included."""
 SLOW_S = 4.0
 """Time of connecting and listing from which on a slice of the load engine would end before its first call."""
 LADDER_SHARE = 0.25
@@ -82,7 +81,7 @@ class Question:
 
     target: Target
     settings: LoadSettings
-    budget_s: float = BUDGET_S
+    budget_s: float = EXPLAIN_BUDGET_S
     inside: bool = False
     """Whether the program that mcpace starts is looked into."""
     pid: int | None = None

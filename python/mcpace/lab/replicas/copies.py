@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mcpace import _core
+from mcpace.lab.defaults import PORT_VARIABLE
 from mcpace.lab.errors import LabError, UsageProblem
 from mcpace.lab.replicas.balancer import Backend, Balancer, backend_of
 from mcpace.lab.servers.listening_program import ListeningProgram
 
 PLACE = "{port}"
-DEFAULT_VARIABLE = "PORT"
 END_LIMIT_S = 3.0
 
 
@@ -33,7 +33,7 @@ class Copies:
         self,
         command: Sequence[str],
         *,
-        variable: str = DEFAULT_VARIABLE,
+        variable: str = PORT_VARIABLE,
         environment: Sequence[tuple[str, str]] = (),
     ) -> None:
         self._command = tuple(command)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from mcpace.lab.defaults import PORT_VARIABLE
 from mcpace.lab.errors import UsageProblem
-from mcpace.lab.replicas.copies import DEFAULT_VARIABLE
 from mcpace.lab.targets import Tool
-from mcpace.report.model.replicas import Policy
+
+if TYPE_CHECKING:
+    from mcpace.report.model.replicas import Policy
 
 POLICIES: tuple[Policy, ...] = ("round-robin", "least-connections", "session", "cookie")
 REVISIONS = ("2025-11-25", "2026-07-28")
@@ -36,7 +39,7 @@ class ReplicasPlan:
     """A tool that runs as a task for clients that can follow one."""
     change: Tool | None = None
     """A tool whose call makes the server send a notification that a list has changed."""
-    port_variable: str = DEFAULT_VARIABLE
+    port_variable: str = PORT_VARIABLE
     environment: Sequence[tuple[str, str]] = field(default_factory=tuple)
     vus: int = DEFAULT_VUS
     duration_s: float = DEFAULT_DURATION_S

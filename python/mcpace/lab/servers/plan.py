@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcpace import _core
 from mcpace.lab.errors import UsageProblem
 from mcpace.lab.load.plan import Closed, Open
 from mcpace.lab.load.settings import MOST_VUS, Session, resolve_session
-from mcpace.lab.servers.server_program import State
 
+if TYPE_CHECKING:
+    from mcpace.lab.servers.server_program import State
+
+WORKLOADS = ("echo", "shop", "shop-quick")
 DEFAULT_VUS = 50
 DEFAULT_DURATION_S = 10.0
 DEFAULT_ROUNDS = 3

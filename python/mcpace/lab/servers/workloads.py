@@ -11,16 +11,15 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from mcpace import _core
 from mcpace.lab.errors import LabError, UnknownName
 from mcpace.lab.load.plan import Operation
 from mcpace.lab.servers import shop
+from mcpace.lab.servers.plan import WORKLOADS
 from mcpace.lab.servers.shop import Account, Shop
 
-Name = Literal["echo", "shop", "shop-quick"]
-NAMES: tuple[Name, ...] = ("echo", "shop", "shop-quick")
 SHOPS = ("shop", "shop-quick")
 
 BUYER = shop.USERS + 10_000
@@ -52,8 +51,8 @@ class Workload:
     """
 
     def __init__(self, name: str) -> None:
-        if name not in NAMES:
-            raise UnknownName("workload", name, NAMES)
+        if name not in WORKLOADS:
+            raise UnknownName("workload", name, WORKLOADS)
         self.name = name
         self._stack = ExitStack()
         self.shop = self._stack.enter_context(Shop()) if name in SHOPS else None

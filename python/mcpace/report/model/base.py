@@ -53,7 +53,7 @@ class Model(BaseModel):
     Lists are read up to their first mistake: pydantic keeps an error of several hundred bytes for each one.
     """
 
-    model_config = ConfigDict(populate_by_name=True, extra="ignore", allow_inf_nan=False)
+    model_config = ConfigDict(populate_by_name=True, extra="ignore", allow_inf_nan=False, defer_build=True)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

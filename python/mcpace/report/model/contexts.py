@@ -1,7 +1,5 @@
 """Facts of each finding. Made by `make docs` from crates/explain/src/findings: change them there."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from pydantic import Field

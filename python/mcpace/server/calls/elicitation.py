@@ -52,6 +52,8 @@ class CancelledElicitation(BaseModel):
 class AcceptedUrlElicitation(BaseModel):
     """The user agreed to visit the page. Only the page knows whether the user finished there."""
 
+    model_config = ConfigDict(defer_build=True)
+
     action: Literal["accept"] = "accept"
 
 

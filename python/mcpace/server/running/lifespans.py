@@ -5,13 +5,15 @@ Constraint: one task of the runtime's event loop enters it and leaves it, as can
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from mcpace.server.running.errors import AuthorProblem
 from mcpace.server.running.prepared import Prepared
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class _Left(Exception):
@@ -38,6 +40,9 @@ class RunningLifespan:
 
     def __enter__(self) -> Self:
         if self._lifespan is not None:
+            # Imported late: asyncio takes a tenth of the start of a server without a lifespan.
+            import asyncio
+
             self._whole = asyncio.run_coroutine_threadsafe(self._live(), self._core.event_loop())
             self._whole.add_done_callback(self._settle)
             try:
@@ -59,6 +64,8 @@ class RunningLifespan:
                 raise AuthorProblem("leaving the lifespan", _own(raised)) from raised
 
     async def _live(self) -> None:
+        import asyncio
+
         assert self._lifespan is not None
         self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
         try:

@@ -6,7 +6,6 @@ the server. Without an object's name, the usual names are tried, as the official
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import importlib.util
 import inspect
@@ -197,6 +196,9 @@ def _call_factory(found: Any, target: Target) -> object:
     try:
         made = found()
         if inspect.isawaitable(made):
+            # Imported late: most servers start without an event loop.
+            import asyncio
+
             made = asyncio.run(_run_coroutine(made))
     except KeyboardInterrupt:
         raise

@@ -6,29 +6,19 @@ and never imports the author's module. An existing object (``MCPServer.run()``) 
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
-import secrets
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from mcpace import _core
 from mcpace.server.running import in_process, loader, log_setup, tracebacks
-from mcpace.server.running.addresses import Address, ReservedPort, check_workers
-from mcpace.server.running.child import Child
+from mcpace.server.running.addresses import Address
 from mcpace.server.running.effective_settings import with_own_settings
 from mcpace.server.running.errors import EXIT_INTERRUPTED, AuthorProblem, RunProblem, SetupProblem
 from mcpace.server.running.messages import say, write
 from mcpace.server.running.prepared import Prepared, prepare
-from mcpace.server.running.reload import watch_files
 from mcpace.server.running.settings import Settings
 from mcpace.server.running.startup_message import print_startup, startup_facts
-from mcpace.server.running.supervisor import WorkerPlan, supervise
 
 
 def run_target(text: str, settings: Settings, arguments: Sequence[str] = ()) -> NoReturn:
@@ -38,7 +28,10 @@ def run_target(text: str, settings: Settings, arguments: Sequence[str] = ()) -> 
     """
     target = loader.parse(text)
     if settings.workers > 1 or settings.reload:
-        sys.exit(_run_supervised(text, settings, arguments))
+        # Imported late: most servers have one process.
+        from mcpace.server.running.supervised_run import run_supervised
+
+        sys.exit(run_supervised(text, settings, arguments))
     sys.argv[:] = [text, *arguments]
     if settings.is_http:
         run_prepared(lambda: prepare(loader.load(target)), settings)
@@ -68,6 +61,9 @@ def run_object(server: object, settings: Settings) -> None:
 
 async def run_object_async(server: object, settings: Settings) -> None:
     """Serves an object until the caller's task is cancelled."""
+    # Imported late: a server of functions that are not async starts without an event loop.
+    import asyncio
+
     prepared, settings = _with_effective_settings(lambda: prepare(server), settings)
     try:
         if not settings.is_http:
@@ -160,36 +156,3 @@ def _with_effective_settings(
     # After the import, so that logging handlers of the author stay.
     log_setup.run_at(settings.log_level)
     return with_own_settings(prepared, settings, parent)
-
-
-def _run_supervised(text: str, settings: Settings, arguments: Sequence[str]) -> int:
-    if settings.workers > 1:
-        check_workers()
-    with contextlib.ExitStack() as held:
-        changes = held.enter_context(watch_files(settings)) if settings.reload else None
-        reserved = held.enter_context(contextlib.closing(ReservedPort(Address.resolved(settings.host, settings.port))))
-        # Only this user may enter the folder. Workers forward requests to each other through sockets in it.
-        folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mcpace-"))
-        order = {
-            "target": text,
-            "arguments": list(arguments),
-            "settings": settings.to_json(),
-            "address": [reserved.address.host, reserved.address.port],
-            "family": [str(Path(folder) / str(number)) for number in range(1, settings.workers + 1)],
-            "key": secrets.token_hex(32),
-        }
-        # -P: mcpace's modules are never imported from the current folder.
-        command = [sys.executable, *_interpreter_flags(), "-P", "-m", "mcpace.server.running.worker"]
-
-        def start(number: int) -> Child:
-            return Child(number, command, json.dumps(order | {"number": number}))
-
-        def on_ready(told: dict[str, Any]) -> None:
-            print_startup(told, settings, reserved.address)
-
-        return supervise(WorkerPlan(start, settings.workers, settings.graceful_timeout_s, on_ready, changes))
-
-
-def _interpreter_flags() -> list[str]:
-    """The flags that this interpreter was started with, as multiprocessing passes them on."""
-    return list(subprocess._args_from_interpreter_flags())  # type: ignore[attr-defined]
