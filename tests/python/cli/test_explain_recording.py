@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,6 @@ from mcpace.lab.errors import UsageProblem
 from mcpace.lab.explain import recording_run
 from mcpace.report.model.run import Run
 from mcpace.report.verdict import verdict
-from support.commands import LIMIT_S, end, start_command
 from support.commands import run as mcpace
 
 MILLISECOND = 1_000_000
@@ -143,19 +139,3 @@ def test_events_far_out_of_order_are_put_in_order(tmp_path: Path) -> None:
     run = recording_run.explain_recording(written(tmp_path / "late.jsonl", [*many, *late]))
     assert run.recording is not None
     assert (run.recording.events, run.recording.cut_off) == (4 * 3_001, False)
-
-
-@pytest.mark.parametrize("signals", [signal.SIGINT, signal.SIGTERM])
-def test_a_recording_that_never_comes_is_given_up_by_a_signal(tmp_path: Path, signals: signal.Signals) -> None:
-    pipe = tmp_path / "recording.jsonl"
-    os.mkfifo(pipe)
-    with ThreadPoolExecutor() as pool, start_command("explain", pipe.name, folder=tmp_path) as process:
-        writer = pool.submit(pipe.open, "wb")  # opens with the reader; nothing is ever written
-        try:
-            writer.result(LIMIT_S)
-            process.send_signal(signals)
-            ended = end(process)
-        finally:
-            os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))  # lets the writer go where no reader came
-            writer.result().close()
-    assert ended.code == 130, ended

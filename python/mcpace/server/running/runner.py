@@ -90,6 +90,9 @@ async def run_object_async(server: object, settings: Settings) -> None:
 def run_worker(order: Mapping[str, Any], report: Callable[..., None]) -> NoReturn:
     """Serves as one of several processes by its parent's ``order``. Prints the reason if it can't serve."""
     settings = Settings.from_json(order["settings"])
+    if settings.reload:
+        # Python takes compiled code for current where a change keeps the file's size within one second.
+        sys.dont_write_bytecode = True
     address = Address(*order["address"])
     _core.set_process_key(bytes.fromhex(order["key"]))
     family = (int(order["number"]) - 1, list(order["family"]))
