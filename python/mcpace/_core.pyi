@@ -73,8 +73,8 @@ class Pending:
     """A request under way: awaited once, or waited for once. Given up, it is cancelled at the server."""
 
     def __await__(self) -> Generator[Any, Any, Any]: ...
-    def wait(self) -> Any:
-        """Waits on this thread; Ctrl-C gives the request up."""
+    def wait(self, limit_s: float | None = None) -> Any:
+        """Waits on this thread; Ctrl-C gives the request up, and so does the limit, with :class:`CallProblem`."""
     def send(self, _value: Any) -> Any: ...
     def throw(self, error: Any, value: Any = None, _traceback: Any = None) -> Any:
         """Gives the request up: the task that awaits it was cancelled."""

@@ -50,7 +50,7 @@ impl Recorder {
         duration_bounds: Option<Vec<f64>>,
     ) -> PyResult<Self> {
         if duration_bounds.is_some() && file.is_none() && ring.is_none() {
-            return Err(UsageProblem::new_err("only events that are written are counted: there is no file"));
+            return Err(UsageProblem::new_err("metrics need a recording: name a file"));
         }
         let metrics = duration_bounds.map(|bounds| traffic_metrics(&bounds)).transpose()?;
         let url = parse_url(upstream)?;

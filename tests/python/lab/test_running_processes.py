@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import select
 import shutil
 import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from mcpace.lab.processes.process_usage import process_tree
 SUPPORT = Path(__file__).parent.parent / "support"
 SERVER = str(SUPPORT / "plain_server.mjs")
 JAVA_SERVER = str(SUPPORT / "java" / "PlainServer.java")
+LIMIT_S = 60.0
 CALL = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "burn"}}).encode()
 
 
@@ -38,19 +40,26 @@ def started(*words: str, processes: int = 1) -> Iterator[tuple[int, str]]:
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as program:
         try:
             assert program.stdout is not None
+            readable, _, _ = select.select([program.stdout], [], [], LIMIT_S)
+            assert readable, "the server said no port"
             [port] = {int(program.stdout.readline()) for _ in range(processes)}
             yield program.pid, f"http://127.0.0.1:{port}/mcp"
         finally:
             program.kill()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        return int(other.getsockname()[1])
+def free_ports(number: int) -> int:
+    """The first of some free ports in a row."""
+    while True:
+        with suppress(OSError, OverflowError), ExitStack() as held:
+            first = int(held.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1])
+            for port in range(first + 1, first + number):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
 
 
 def call(url: str) -> None:
-    urllib.request.urlopen(url, CALL, timeout=30).close()
+    urllib.request.urlopen(url, CALL, timeout=LIMIT_S).close()
 
 
 def sampled_functions(running: RunningProcess) -> set[str]:
@@ -75,7 +84,7 @@ def test_a_program_of_node_is_sampled_and_its_inspector_left_as_it_was(option: s
 
 def test_the_workers_of_a_cluster_are_sampled_each_at_a_port_of_its_own() -> None:
     # A cluster counts the ports of its workers up, and refuses 0.
-    option = f"--inspect-port={free_port()}"
+    option = f"--inspect-port={free_ports(3)}"
     with started(program_of("node"), option, SERVER, "cluster", processes=2) as (pid, url):
         workers = [one for one in process_tree(pid) if one != pid]
         assert len(workers) == 2
@@ -126,6 +135,7 @@ def test_a_program_of_java_is_recorded_and_no_recording_goes_on() -> None:
 
 
 def test_a_virtual_machine_that_accepts_no_commands_is_told() -> None:
+    program_of("jcmd")  # a JDK starts the file with the source
     with started(program_of("java"), "-XX:+DisableAttachMechanism", JAVA_SERVER) as (pid, url):
         with pytest.raises(UsageProblem, match="accepts no jcmd"):
             RunningProcess(pid, url, print)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
 import subprocess
 import sys
 import textwrap
@@ -23,6 +25,7 @@ from mcpace import MCPError, MCPServer
 from mcpace.server import telemetry
 from mcpace.server.running.errors import UsageProblem
 from mcpace.server.telemetry.conventions import DURATION
+from mcpace.server.telemetry.deferred_spans import DeferredSpans
 from mcpace.server.telemetry.spans import RequestRecorder
 from support.otlp_collector import run_collector
 from support.python_server import Client, served
@@ -63,6 +66,11 @@ class Watched:
         assert len({span.name for span in found}) == len(found), [span.name for span in found]
         return {span.name: span for span in found}
 
+    def forget(self) -> None:
+        """Records what ended, and forgets the spans."""
+        self.teller.flush()
+        self.exporter.clear()
+
     def points(self) -> list[Any]:
         """The histogram's data points."""
         self.teller.flush()
@@ -92,6 +100,7 @@ def shop() -> MCPServer[Any]:
         span = trace.get_current_span()
         assert span.is_recording()
         span.set_attribute("mark", "set")
+        assert dict(span.attributes) == {"mark": "set"}, "a member of the SDK's spans"  # type: ignore[attr-defined]
         return f"{span.get_span_context().span_id:016x}"
 
     @server.tool()
@@ -351,7 +360,36 @@ def test_a_provider_that_fails_fails_no_call_and_is_said_once(
         assert client.call("add", a=1, b=2)["structuredContent"] == {"result": 3}
         watched.teller.flush()
     said = [record.getMessage() for record in caplog.records]
-    assert said == ["OpenTelemetry could not be told of a request"]
+    assert said == ["a request could not be recorded with OpenTelemetry"]
+
+
+def test_a_log_handler_may_ask_for_the_current_span_while_making_it_fails(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("the exporter is broken")
+
+    def ask_for_span(_: logging.LogRecord) -> bool:
+        return trace.get_current_span().get_span_context() is not None
+
+    monkeypatch.setattr(watched.teller, "_tracer", type("Broken", (), {"start_span": fail})())
+    monkeypatch.setattr(caplog.handler, "filters", [ask_for_span])
+    assert client.call("marks")["isError"], "an invalid span records nothing"
+
+
+def test_the_spans_of_a_call_need_no_cycle_collector(client: Client) -> None:
+    client.call("plain")
+    watched.spans()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(200):
+            client.call("plain")
+        watched.forget()
+        # The server may still hold those of the last calls.
+        assert sum(isinstance(one, DeferredSpans) for one in gc.get_objects()) < 20
+    finally:
+        gc.enable()
 
 
 SERVER = """

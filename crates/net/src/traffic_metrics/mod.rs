@@ -1,8 +1,7 @@
 //! Counts of the recorder's traffic for a monitoring system: requests with their durations, exchanges, bytes,
 //! connections, and events that were lost.
 //!
-//! Design constraints. The counts are made of the events, on the thread that writes them, so that no exchange waits for
-//! them. Peers choose names, ids and the number of requests: each table has a limit, and ids are kept as hashes.
+//! Design constraints. The thread that writes the events also counts them, so that no exchange waits for it. Peers choose names, ids and the number of requests: each table has a limit, and ids are kept as hashes.
 //!
 //! Deliberately absent: requests from the server to the client, and notifications.
 
@@ -27,6 +26,10 @@ use crate::monotonic_now;
 /// Exchanges that are followed at one time, and requests whose answer may come on another stream than their reply.
 const MOST_EXCHANGES: usize = 100_000;
 const MOST_LATE: usize = 10_000;
+/// Requests in open exchanges. One exchange may have a hundred.
+const MOST_PENDING: usize = 100_000;
+/// Time in which a request may be answered on another stream than its reply.
+const LONGEST_LATE: Nanos = Nanos::from_millis(300_000);
 
 /// Methods of HTTP that have counts of their own; the others are [`OTHER_METHOD`] (OpenTelemetry, `http.request.method`).
 const METHODS: [&str; 7] = ["GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"];
@@ -63,6 +66,9 @@ impl TrafficMetrics {
         }
         traffic.clock_offset = clock_offset();
         batch.iter().for_each(|event| traffic.count_event(event));
+        if let Some(last) = batch.last() {
+            traffic.forget_late(last.at);
+        }
     }
 }
 
@@ -77,7 +83,11 @@ struct Traffic {
     durations: Durations,
     hasher: RandomState,
     open: HashMap<ExchangeId, OpenExchange>,
+    /// Requests in `open`.
+    pending: usize,
     open_streams: u64,
+    /// Streams of `GET` without a session, on which the old HTTP+SSE transport answers.
+    sessionless_streams: u64,
     /// Requests whose exchange ended without an answer to them: those of the old HTTP+SSE transport, and those whose
     /// stream a client resumes.
     late: HashMap<RequestKey, PendingRequest>,
@@ -102,7 +112,9 @@ impl Traffic {
             durations,
             hasher: RandomState::new(),
             open: HashMap::new(),
+            pending: 0,
             open_streams: 0,
+            sessionless_streams: 0,
             late: HashMap::new(),
             settled: HashMap::new(),
             unmeasured_requests: 0,
@@ -123,6 +135,10 @@ impl Traffic {
         match &event.kind {
             EventKind::ConnectionOpened { side, conn, .. } => {
                 self.opened_connections[usize::from(*side == Side::Back)] += 1;
+                if self.connections.len() >= MOST_EXCHANGES {
+                    // Those that remain lost their ends with other events.
+                    self.connections.clear();
+                }
                 self.connections.insert(*conn, *side);
             }
             EventKind::ConnectionClosed { conn, .. } => drop(self.connections.remove(conn)),
@@ -148,8 +164,11 @@ impl Traffic {
                 self.add_requests(event.at, *ex, messages);
             }
             EventKind::ReplyHead { ex, status, headers, .. } => {
-                if let Some(exchange) = self.open.get_mut(ex) {
-                    self.open_streams += u64::from(exchange.begin_reply(*status, headers));
+                if let Some(exchange) = self.open.get_mut(ex)
+                    && exchange.begin_reply(*status, headers)
+                {
+                    self.open_streams += 1;
+                    self.sessionless_streams += u64::from(exchange.is_sessionless_stream());
                 }
             }
             EventKind::ReplyEvent { side: Side::Back, ex, bytes, id, messages, .. } => {
@@ -174,7 +193,9 @@ impl Traffic {
         }
         self.unmeasured_requests += self.open.values().map(|exchange| exchange.requests.len() as u64).sum::<u64>();
         self.open.clear();
+        self.pending = 0;
         self.open_streams = 0;
+        self.sessionless_streams = 0;
     }
 
     fn add_requests(&mut self, at: Nanos, ex: ExchangeId, messages: &[MessageNote]) {
@@ -183,7 +204,11 @@ impl Traffic {
             self.unmeasured_requests += messages.iter().filter(|message| is_request(message)).count() as u64;
             return;
         };
-        exchange.add_requests(at, messages, &self.hasher);
+        if self.pending + messages.len() > MOST_PENDING {
+            self.unmeasured_requests += messages.iter().filter(|message| is_request(message)).count() as u64;
+        } else {
+            self.pending += exchange.add_requests(at, messages, &self.hasher);
+        }
         let cancelled: Vec<RequestKey> = exchange.cancelled_requests(messages, &self.hasher).collect();
         cancelled.into_iter().for_each(|key| self.settle_elsewhere(at, key, CANCELLED.to_owned()));
     }
@@ -209,9 +234,12 @@ impl Traffic {
                 None if answer.is_error => "tool_error".to_owned(),
                 None => String::new(),
             };
+            // Without a session, ids of several clients are the same.
+            let is_known = !exchange.is_sessionless_stream() || self.sessionless_streams == 1;
             if let Some(request) = exchange.take_request(key) {
+                self.pending -= 1;
                 self.durations.record(&request, at, &error, self.clock_offset);
-            } else if exchange.method == "GET" {
+            } else if exchange.method == "GET" && is_known {
                 self.settle_elsewhere(at, key, error);
             }
         }
@@ -223,7 +251,9 @@ impl Traffic {
             return;
         };
         self.reply_bytes += bytes.saturating_sub(exchange.event_bytes);
-        self.open_streams = self.open_streams.saturating_sub(u64::from(exchange.is_stream));
+        self.pending -= exchange.requests.len();
+        self.open_streams -= u64::from(exchange.is_stream);
+        self.sessionless_streams -= u64::from(exchange.is_sessionless_stream());
         *self.exchanges.entry((exchange.method, exchange.status / 100, ending)).or_default() += 1;
         for request in exchange.requests {
             let settled = self.settled.remove(&request.key).filter(|(at, _)| *at >= request.arrived);
@@ -250,6 +280,13 @@ impl Traffic {
         }
         let before = self.late.insert(request.key, request);
         self.unmeasured_requests += u64::from(before.is_some());
+    }
+
+    /// Forgets the requests that have waited too long for an answer on another stream.
+    fn forget_late(&mut self, now: Nanos) {
+        let before = self.late.len();
+        self.late.retain(|_, request| now.since(request.arrived) < LONGEST_LATE);
+        self.unmeasured_requests += (before - self.late.len()) as u64;
     }
 
     fn snapshot(&self) -> TrafficSnapshot {

@@ -65,8 +65,9 @@ impl OpenExchange {
         self.trace = self.trace.or_else(|| TraceContext::parse(find_header(headers, "traceparent")?));
     }
 
-    /// Adds the requests among messages that ended at `at`. Their number is that of a batch, which `wire` limits.
-    pub(super) fn add_requests(&mut self, at: Nanos, messages: &[MessageNote], hasher: &RandomState) {
+    /// Adds the requests among messages that ended at `at`. Returns their number, which is limited by `wire`.
+    pub(super) fn add_requests(&mut self, at: Nanos, messages: &[MessageNote], hasher: &RandomState) -> usize {
+        let before = self.requests.len();
         for message in messages.iter().filter(|message| is_request(message)) {
             let (Some(method), Some(key)) = (&message.method, self.key_of(message, hasher)) else { continue };
             let name_for = |subject| {
@@ -83,6 +84,7 @@ impl OpenExchange {
                 trace: own_trace.or(self.trace),
             });
         }
+        self.requests.len() - before
     }
 
     /// The requests that notifications cancel, in a session. Ids without a session may be those of any client.
@@ -102,6 +104,11 @@ impl OpenExchange {
         let begins = !self.is_stream && media == Some(MediaType::EventStream);
         self.is_stream |= begins;
         begins
+    }
+
+    /// Whether it is a stream of the old HTTP+SSE transport, which names no session in headers, or of a client without one.
+    pub(super) fn is_sessionless_stream(&self) -> bool {
+        self.is_stream && self.method == "GET" && self.session.is_none()
     }
 
     pub(super) fn add_event(&mut self, bytes: u64, has_id: bool) {

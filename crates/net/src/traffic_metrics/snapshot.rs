@@ -47,7 +47,7 @@ pub struct DurationSeries {
     pub prompt: String,
     /// Code of the failure; empty where there is none.
     pub error: String,
-    /// Number of requests in each bucket, which those in the buckets before it are no part of.
+    /// Number of requests in each bucket. Not cumulative.
     pub buckets: Vec<u64>,
     /// The latest request of each bucket that belongs to a trace.
     pub exemplars: Vec<Option<Exemplar>>,

@@ -233,6 +233,54 @@ fn a_resumable_stream_may_break_off_and_bring_the_answer_later() {
 }
 
 #[test]
+fn without_sessions_answers_are_joined_while_one_stream_is_open() {
+    for (streams, expected) in [(1, 1), (2, 0)] {
+        let mut script = Script::new();
+        for ex in 1..=streams {
+            script.ask(ex, "GET", &[], "");
+            script.begin_reply(ex, 200, "text/event-stream");
+        }
+        script.post(3, &[], &call(1, "add"));
+        script.begin_reply(3, 202, "text/plain");
+        script.end(3, 8, ReplyEnding::Complete, "Accepted");
+        script.stream_event(1, None, &result(1));
+        assert_eq!(script.counts().len(), expected);
+        // The stream that remains is the only one again.
+        script.end(streams, 100, ReplyEnding::ClientLeft, "");
+        assert_eq!(script.snapshot().open_streams, streams - 1);
+    }
+}
+
+#[test]
+fn a_request_whose_late_answer_never_comes_is_unmeasured() {
+    let mut script = Script::new();
+    script.post(1, &[], &call(1, "add"));
+    script.begin_reply(1, 200, "text/event-stream");
+    script.stream_event(1, Some("7"), "");
+    script.end(1, 100, ReplyEnding::ServerBroke, "");
+    assert_eq!(script.snapshot().unmeasured_requests, 0);
+    script.now = script.now + LONGEST_LATE;
+    script.ask(2, "GET", &[], "");
+    assert_eq!((script.snapshot().unmeasured_requests, script.counts()), (1, vec![]));
+}
+
+#[test]
+fn requests_in_open_exchanges_are_limited() {
+    let mut script = Script::new();
+    let calls: Vec<String> = (0..100).map(|id| call(id, "add")).collect();
+    let batch = format!("[{}]", calls.join(","));
+    let exchanges = (MOST_PENDING / calls.len()) as u64;
+    for ex in 0..=exchanges {
+        script.post(ex, &[], &batch);
+    }
+    assert_eq!(script.snapshot().unmeasured_requests, 100);
+    script.answer(1, &result(7));
+    script.post(exchanges + 1, &[], &batch);
+    // There is room again for those of the exchange that ended.
+    assert_eq!(script.snapshot().unmeasured_requests, 100);
+}
+
+#[test]
 fn a_notification_cancels_a_request_of_its_own_session() {
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     for (session, expected) in [("a", 1), ("b", 0)] {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use mcpace_client::{Progress, Raw};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
@@ -16,6 +17,7 @@ use pyo3::types::PyBytes;
 use super::bridge::{Bridge, BridgeMessage, Resume};
 use super::inbox::{self, BoundedInbox};
 use crate::event_loop::running_loop;
+use crate::problem::CallProblem;
 use crate::runtime::{SIGNAL_PERIOD, shared_runtime};
 
 /// Output of the future: it becomes a Python object once the interpreter is attached.
@@ -175,8 +177,12 @@ impl Pending {
         }
     }
 
-    /// Waits for the value without the interpreter's lock; a signal's exception (KeyboardInterrupt) gives the work up.
-    fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    /// Waits for the value without the interpreter's lock; a signal's exception (KeyboardInterrupt) gives the work up, and
+    /// so does the limit.
+    #[pyo3(signature = (limit_s=None))]
+    fn wait(&self, py: Python<'_>, limit_s: Option<f64>) -> PyResult<Py<PyAny>> {
+        let limit = limit_s.and_then(|limit_s| Duration::try_from_secs_f64(limit_s).ok());
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let work = self.lock_state().work.take();
         let mut work = work.ok_or_else(|| PyRuntimeError::new_err("it was waited for already"))?;
         let parked = Arc::new(Parked { thread: thread::current(), woken: false.into() });
@@ -188,6 +194,16 @@ impl Pending {
                     while !parked.woken.swap(false, Ordering::AcqRel) {
                         py.detach(|| thread::park_timeout(SIGNAL_PERIOD));
                         py.check_signals()?;
+                        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                            let _inside = shared_runtime()?.enter();
+                            drop(work);
+                            let text = "it did not end in time";
+                            return Err(CallProblem::new_err((
+                                "time-limit",
+                                text,
+                                None::<(i64, String, Option<String>)>,
+                            )));
+                        }
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! Requests as Python's OpenTelemetry is told of them.
 //!
-//! Constraint: an I/O thread writes down what it knows and never waits for the interpreter. A span that a function's
-//! own spans are part of begins on the thread that calls the function (`begin`). All other observations are delivered
+//! Constraint: an I/O thread writes down what it knows and never waits for the interpreter. Before a function is
+//! called, `begin` prepares its spans, which are made at their first use. All other observations are delivered
 //! afterwards, many requests at a time, to a Python thread that takes them ([`Observations::take`]). If no thread takes
 //! them, the oldest stay and the others are counted. The queue is bounded in number and in bytes, because most of its
 //! content is text of the peer.
@@ -225,7 +225,7 @@ impl Observed {
         match begun {
             Ok(live) => drop(self.live.set((now, live.unbind()))),
             Err(_) if self.inner.has_failed.swap(true, Ordering::Relaxed) => {}
-            Err(error) => exceptions::log_failure(py, "beginning a span", &error),
+            Err(error) => exceptions::log_failure(py, "preparing the spans of a request", &error),
         }
     }
 

@@ -33,6 +33,7 @@ from mcpace.lab.inside.process_facts import (
     shares_namespace,
 )
 from mcpace.lab.inside.runtimes import Runtime
+from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.listening_sockets import Address, listening_addresses
 
 USUAL_PORT = 9229
@@ -73,7 +74,7 @@ class InspectorSession:
         self._failures = (WebSocketException, OSError, EOFError, ValueError, RecursionError)
         self._last = 0
         host, port = address
-        with ExitStack() as stack, self._one_sentence():
+        with ExitStack() as stack, self._as_lab_errors():
             connection = stack.enter_context(socket.create_connection(address, ANSWER_LIMIT_S))
             if address not in listening_addresses([pid]):
                 raise LabError(f"process {pid} has closed its inspector")
@@ -96,12 +97,14 @@ class InspectorSession:
         """The result of a command. Raises :class:`LabError` where there is none."""
         self._last += 1
         deadline = time.monotonic() + CALL_LIMIT_S
-        with self._one_sentence():
+        with self._as_lab_errors():
             self._socket.send(json.dumps({"id": self._last, "method": method, "params": parameters}))
-            while True:
-                answer = json.loads(self._socket.recv(timeout=max(deadline - time.monotonic(), 0)))
+            while (left_s := deadline - time.monotonic()) > 0:
+                answer = json.loads(self._socket.recv(timeout=left_s))
                 if isinstance(answer, dict) and answer.get("id") == self._last:
                     break
+            else:
+                raise TimeoutError
         result = answer.get("result")
         if not isinstance(result, dict):
             raise LabError(f"the inspector of process {self._pid} refused {method}")
@@ -121,7 +124,7 @@ class InspectorSession:
             self._stack.close()
 
     @contextlib.contextmanager
-    def _one_sentence(self) -> Iterator[None]:
+    def _as_lab_errors(self) -> Iterator[None]:
         try:
             yield
         except TimeoutError as error:
@@ -145,13 +148,15 @@ class NodeInspector:
         self._pid = pid
         self._port = check_inspector(pid, served)
         """Port of the inspector that is opened here; ``None`` where it was open before."""
+        self._before = set(listening_addresses([pid]))
         self._found: Found | None = None
         self._session: InspectorSession | None = None
         try:
             if self._port is None:
                 self._found = _find_inspector(_other_addresses(pid, served))
             else:
-                self._found = self._await_inspector(self._signal)
+                with defer_interrupt():
+                    self._found = self._await_inspector(self._signal)
                 if not keeps_port:
                     self._found = self._await_inspector(self._move)
             self._session = self._connect()
@@ -171,6 +176,9 @@ class NodeInspector:
         Returns the reason where the inspector stays open; empty otherwise.
         """
         (port, self._port), (session, self._session) = (self._port, None), (self._session, None)
+        if port is not None:
+            # The process may have opened it after the limit, or moved it.
+            self._found = _find_inspector(set(listening_addresses([self._pid])) - self._before)
         if port is None or self._found is None:
             if session is not None:
                 session.close()
@@ -188,17 +196,21 @@ class NodeInspector:
                 return ""
         return f"the inspector of process {self._pid} could not be closed: restart the process to close it"
 
-    def _await_inspector(self, have_opened: Callable[[], None]) -> Found:
-        """The inspector that the process opens after a call of ``have_opened``. Raises :class:`LabError`."""
-        before = set(listening_addresses([self._pid]))
-        have_opened()
-        added: set[Address] = set()
+    def _await_inspector(self, open_inspector: Callable[[], None]) -> Found:
+        """The inspector that the process opens after a call of ``open_inspector``. Raises :class:`LabError`."""
+        known = set(listening_addresses([self._pid]))
+        open_inspector()
+        found: Found | None = None
 
-        def is_added() -> bool:
-            added.update(set(listening_addresses([self._pid])) - before)
-            return bool(added)
+        def is_open() -> bool:
+            # The process may also open other sockets.
+            nonlocal found
+            added = set(listening_addresses([self._pid])) - known
+            found = _find_inspector(added)
+            known.update(added)
+            return found is not None
 
-        found = _find_inspector(added) if _await(is_added, OPEN_LIMIT_S) else None
+        _await(is_open, OPEN_LIMIT_S)
         if found is None:
             raise LabError(
                 f"--pid: process {self._pid} did not open its inspector in {OPEN_LIMIT_S:g} s: it handles SIGUSR1 "
@@ -247,7 +259,8 @@ def check_inspector(pid: int, served: int) -> int | None:
             f"--pid: process {pid} can't open its inspector, because it was started with --disable-sigusr1 or is still "
             "starting: start it with --inspect, or let mcpace start it (serve:COMMAND --inside)"
         )
-    options = " ".join([*command_words(pid), environment_value(pid, "NODE_OPTIONS") or ""])
+    # The command line has precedence.
+    options = " ".join([environment_value(pid, "NODE_OPTIONS") or "", *command_words(pid)])
     ports = PORT_OPTION.findall(options)
     port = int(ports[-1]) if ports else USUAL_PORT
     try:
@@ -274,10 +287,11 @@ def _find_inspector(addresses: Iterable[Address]) -> Found | None:
 def _session_path(address: Address) -> str:
     """Path of the WebSocket at an inspector's address; empty where something else listens there."""
     connection = http.client.HTTPConnection(*address, timeout=ANSWER_LIMIT_S)
-    end = Timer(ANSWER_LIMIT_S, _end_connection, [connection])
-    end.daemon = True
+    end: Timer | None = None
     try:
         connection.connect()
+        end = Timer(ANSWER_LIMIT_S, _end_connection, [connection.sock])
+        end.daemon = True
         end.start()
         connection.request("GET", "/json/list")
         targets = json.loads(connection.getresponse().read(MOST_LIST_BYTES))
@@ -285,15 +299,16 @@ def _session_path(address: Address) -> str:
     except (OSError, http.client.HTTPException, ValueError, TypeError, LookupError, RecursionError):
         return ""
     finally:
-        end.cancel()
+        if end is not None:
+            end.cancel()
         connection.close()
     return path if SESSION_PATH.fullmatch(path) else ""
 
 
-def _end_connection(connection: http.client.HTTPConnection) -> None:
+def _end_connection(peer: socket.socket) -> None:
     """Ends a wait for the peer in another thread."""
-    with contextlib.suppress(OSError, AttributeError):
-        connection.sock.shutdown(socket.SHUT_RDWR)
+    with contextlib.suppress(OSError):
+        peer.shutdown(socket.SHUT_RDWR)
 
 
 def _await(happened: Callable[[], bool], limit_s: float) -> bool:

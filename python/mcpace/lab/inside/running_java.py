@@ -40,10 +40,12 @@ from mcpace.lab.inside.process_facts import (
     handles_signal,
     has_ended,
     open_process,
+    process_runtime,
     program_path,
     shares_namespace,
 )
 from mcpace.lab.inside.regular_files import open_regular
+from mcpace.lab.inside.runtimes import Runtime
 from mcpace.lab.processes.child_processes import run_child
 
 COMMAND_LIMIT_S = 30.0
@@ -69,12 +71,14 @@ class JavaSampler:
         self._is_recording = False
         self._files: list[Path] = []
         self._is_closed = False
-        self._jcmd, java = find_tools(pid)
-        self._has_agent = has_opentelemetry_agent(_options(pid))
-        self._reader = RecordingReader(java, ensure_reader(say), self._miss)
         self._process = open_process(pid)
         with ExitStack() as stack:
             stack.callback(os.close, self._process)
+            # The number may have been another process's until it was opened.
+            check_java(pid)
+            self._jcmd, java = find_tools(pid)
+            self._has_agent = has_opentelemetry_agent(_options(pid))
+            self._reader = RecordingReader(java, ensure_reader(say), self._miss)
             self._joined, self._folder = (Path(stack.enter_context(_make_folder())) for _ in range(2))
             if any(character in f"{self._folder}" for character in "\"'"):
                 raise EnvironmentProblem(f"--pid: the path {self._folder} has quotes, which jcmd can't pass on")
@@ -113,12 +117,12 @@ class JavaSampler:
         if self._is_closed:
             return
         self._is_closed = True
-        self.end_sampling()
-        clock = clock_between(self._clock_at_start, clock_offset())
-        if self._files:
-            with missing_on_failure("stacks", f"the recording of process {self._pid}", self._miss):
-                self._recording = self._reader.read(self._join_files(), clock, has_agent=self._has_agent)
-        self._sources.close()
+        with self._sources:
+            self.end_sampling()
+            clock = clock_between(self._clock_at_start, clock_offset())
+            if self._files:
+                with missing_on_failure("stacks", f"the recording of process {self._pid}", self._miss):
+                    self._recording = self._reader.read(self._join_files(), clock, has_agent=self._has_agent)
 
     def add_to(self, recording: _core.Recording) -> None:
         """Adds samples and pauses."""
@@ -161,6 +165,9 @@ class JavaSampler:
         with path.open("xb") as joined:
             for file in self._files:
                 with open_regular(file) as one:
+                    # The limit of a recording is an approximate one, and the folder is the other user's.
+                    if os.fstat(one.fileno()).st_size > 2 * MOST_RECORDING_BYTES:
+                        raise EnvironmentProblem(f"the recording of process {self._pid} is too large")
                     shutil.copyfileobj(one, joined)
         return path
 
@@ -175,6 +182,8 @@ def _make_folder() -> tempfile.TemporaryDirectory[str]:
 
 def check_java(pid: int) -> None:
     """Raises :class:`LabError` where the virtual machine can't be recorded."""
+    if process_runtime(pid) is not Runtime.JAVA:
+        raise UsageProblem(f"--pid: process {pid} runs no Java any more")
     if not shares_namespace(pid, "mnt"):
         raise LabError(f"--pid: process {pid} has a file system of its own, such as a container's: run mcpace in there")
     is_listening = Path(SOCKET % pid).is_socket()
@@ -187,7 +196,7 @@ def check_java(pid: int) -> None:
 
 
 def find_tools(pid: int) -> tuple[str, str]:
-    """Paths of ``jcmd`` and ``java``: those beside the program of the process, and else those of the PATH.
+    """Paths of ``jcmd``, best of the one beside the program of the process, and of ``java``, best of the PATH's.
 
     ``java`` beside the program of another user is not used, because this user runs it. Raises
     :class:`EnvironmentProblem` where there is none.
@@ -197,7 +206,10 @@ def find_tools(pid: int) -> tuple[str, str]:
     beside = [] if own is None else [str(own.parent), str(own.parent.parent.parent / "bin")]
     path = os.environ.get("PATH", os.defpath)
     jcmd = shutil.which("jcmd", path=os.pathsep.join([*beside, path]))
-    java = shutil.which("java", path=path if _other_user(pid) else os.pathsep.join([*beside, path]))
+    # The reader needs Java 11, and the program of a server may be older.
+    java = shutil.which("java", path=path)
+    if java is None and _other_user(pid) is None:
+        java = shutil.which("java", path=os.pathsep.join(beside))
     if jcmd is None or java is None:
         raise EnvironmentProblem(
             f"--pid: process {pid} is recorded by jcmd, which is part of a JDK, and none was found: {REMEDIES['maven']}"
@@ -207,7 +219,10 @@ def find_tools(pid: int) -> tuple[str, str]:
 
 def _other_user(pid: int) -> tuple[int, int] | None:
     """The user and the group of a process, which root looks into; ``None`` for an own process."""
-    state = (PROC / str(pid)).stat()
+    try:
+        state = (PROC / str(pid)).stat()
+    except OSError:
+        raise UsageProblem(f"--pid: there is no process {pid}") from None
     return (state.st_uid, state.st_gid) if state.st_uid != os.geteuid() else None
 
 

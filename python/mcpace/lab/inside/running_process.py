@@ -22,6 +22,7 @@ from mcpace.lab.inside.running_java import JavaSampler, check_java
 from mcpace.lab.inside.running_node import NodeSampler
 from mcpace.lab.inside.running_python import PythonSampler, check_python
 from mcpace.lab.inside.runtimes import Runtime
+from mcpace.lab.processes.interruption import defer_interrupt
 from mcpace.lab.processes.listening_sockets import listening_addresses, url_port
 from mcpace.lab.processes.process_usage import process_tree, program_name
 from mcpace.lab.targets import redact_command
@@ -128,10 +129,12 @@ class RunningProcess:
 
     def close(self) -> None:
         """Ends the sampling of all processes. Closing twice is harmless."""
-        self._sources.close()
+        # An interrupt would leave inspectors open and recordings running.
+        with defer_interrupt():
+            self._sources.close()
 
     def has_evidence(self) -> bool:
-        """Whether a stack was sampled: one was, or the report says why not."""
+        """Always true: where there are no samples, the report has the reason."""
         return True
 
     def add_to(self, recording: _core.Recording) -> None:

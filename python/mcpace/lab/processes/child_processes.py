@@ -20,6 +20,8 @@ from mcpace.system.process_groups import KILLED, Child, has_exited, kill_group, 
 GRACE_S = 4.0
 """Seconds from SIGTERM to SIGKILL: time for a client program to end the stdio server that it started."""
 LONGEST_PAUSE_S = 0.05
+SHARED = ("PATH", "LANG")
+"""Variables that a command of another user gets."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,9 @@ def run_child(
 
     A command that can't be started is reported as exit code 127, with the reason as its stderr. `cwd` is the neutral
     folder unless given; `env` is added to this process's environment. `user` has the user and the group that root runs
-    the command as, in place of its own.
+    the command as, in place of its own; that user can read the command's environment, so it gets PATH and LANG only.
     """
+    inherited = dict(os.environ) if user is None else {name: os.environ[name] for name in SHARED if name in os.environ}
     identity: dict[str, Any] = {} if user is None else {"user": user[0], "group": user[1], "extra_groups": []}
     try:
         child = start_group(
@@ -54,7 +57,7 @@ def run_child(
             text=True,
             errors="replace",
             cwd=cwd or neutral_folder(),
-            env={**os.environ, **env} if env else None,
+            env={**inherited, **(env or {})},
             **identity,
         )
     except OSError as error:

@@ -57,9 +57,12 @@ class Dialogue:
         """The first page of the tools."""
         return list(json.loads(self._caller.list("tools").wait()).get("tools", []))
 
-    def call(self, tool: Tool) -> None:
-        """Calls a tool. A failure that the tool reports is no failure here: the copy has answered."""
-        self._caller.call_tool(tool.name, json.dumps(tool.arguments)).wait()
+    def call(self, tool: Tool, limit_s: float | None = None) -> None:
+        """Calls a tool. A failure that the tool reports is no failure here: the copy has answered.
+
+        ``limit_s``: limit for the whole call, which may be a task; each request of it has the session's limit.
+        """
+        self._caller.call_tool(tool.name, json.dumps(tool.arguments)).wait(limit_s)
 
     @contextmanager
     def listen(self) -> Iterator[None]:
@@ -105,13 +108,14 @@ class Dialogue:
         if question.method != "elicitation/create":
             question.refuse(-32601, "this client answers questions of elicitation only")
             return
-        schema = json.loads(question.params or b"{}").get("requestedSchema", {})
-        properties = schema.get("properties", {})
-        content = {
-            name: (of.get("enum") or [ANSWERS.get(str(of.get("type")), "yes")])[0]
-            for name, of in properties.items()
-            if isinstance(of, dict)
-        }
+        schema = json.loads(question.params or b"{}").get("requestedSchema")
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        content = {}
+        for name, of in (properties if isinstance(properties, dict) else {}).items():
+            if isinstance(of, dict):
+                choices = of.get("enum")
+                has_choice = isinstance(choices, list) and bool(choices)
+                content[name] = choices[0] if has_choice else ANSWERS.get(str(of.get("type")), "yes")
         self.questions += 1
         question.answer(json.dumps({"action": "accept", "content": content}))
 

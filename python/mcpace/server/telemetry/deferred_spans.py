@@ -9,24 +9,19 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
-from opentelemetry import trace
 from opentelemetry.trace import INVALID_SPAN, Span, SpanContext, Status, StatusCode
 from opentelemetry.util.types import Attributes, AttributeValue
 
-if TYPE_CHECKING:
-    from opentelemetry.context import Context
-
 
 class DeferredSpans:
-    """The span of a request and the span of its service. ``context`` has the second one as the current span."""
+    """The span of a request and the span of its service."""
 
-    def __init__(self, make: Callable[[], tuple[Span, Span]], parent: Context, failed: Callable[[], None]) -> None:
-        """``make`` returns both spans. ``failed`` is called within the ``except`` block of an exception of ``make``."""
-        self.context = trace.set_span_in_context(DeferredSpan(self), parent)
+    def __init__(self, make: Callable[[], tuple[Span, Span]], log_failure: Callable[[], None]) -> None:
+        """``make`` returns both spans. ``log_failure`` logs the exception of ``make`` that is being handled."""
         self._make = make
-        self._failed = failed
+        self._log_failure = log_failure
         self._made: tuple[Span, Span] | None = None
         self._lock = threading.Lock()
 
@@ -35,20 +30,22 @@ class DeferredSpans:
         if self._made is None:
             with self._lock:
                 if self._made is None:
-                    self._made = self._make_spans()
+                    # Neither a span processor nor a log handler may find the current span while it is being made.
+                    self._made = contextvars.Context().run(self._make_spans)
         return self._made
 
     def _make_spans(self) -> tuple[Span, Span]:
         try:
-            # A span processor that asks for the current span must not find the span that is being made.
-            return contextvars.Context().run(self._make)
+            return self._make()
         except Exception:
-            self._failed()
+            self._log_failure()
             return INVALID_SPAN, INVALID_SPAN
 
 
 class DeferredSpan(Span):
-    """The current span of a function: it passes everything on to the service's span."""
+    """The current span of a function: it passes everything on to the service's span. It is no ``ReadableSpan``, but has
+    the members of one where the service's span has.
+    """
 
     def __init__(self, spans: DeferredSpans) -> None:
         self._spans = spans
@@ -56,6 +53,12 @@ class DeferredSpan(Span):
     @property
     def _service(self) -> Span:
         return self._spans.get()[1]
+
+    def __getattr__(self, name: str) -> Any:
+        """Passes on what spans of the SDK have beyond the API."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._service, name)
 
     def end(self, end_time: int | None = None) -> None:
         self._service.end(end_time)

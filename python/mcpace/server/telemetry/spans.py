@@ -28,7 +28,7 @@ from opentelemetry.trace import Link, Span, SpanKind, StatusCode
 from mcpace import __version__, _core
 from mcpace.server.errors import logger
 from mcpace.server.telemetry.conventions import BUCKETS, DURATION
-from mcpace.server.telemetry.deferred_spans import DeferredSpans
+from mcpace.server.telemetry.deferred_spans import DeferredSpan, DeferredSpans
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -77,7 +77,9 @@ class Facts(NamedTuple):
 
 
 Failure = tuple[str, int, str]
-Ended = tuple[Any, "DeferredSpans | None", int, "tuple[int, int] | None", int, "Failure | None"]
+Live = tuple[DeferredSpans, "Context"]
+"""The spans around the functions of a request, and the context that the functions run in."""
+Ended = tuple[Any, "Live | None", int, "tuple[int, int] | None", int, "Failure | None"]
 
 
 def start_recorder(
@@ -138,21 +140,19 @@ class RequestRecorder:
         """Records all requests that have ended."""
         self._record(*self.observations.take_now())
 
-    def begin(
-        self, given: tuple[Any, ...], started_ns: int, variables: Variables, live: DeferredSpans | None
-    ) -> DeferredSpans:
-        """Called before a request's function, in its context variables: spans of the function become children of the
-        service's."""
+    def begin(self, fact_values: tuple[Any, ...], started_ns: int, variables: Variables, live: Live | None) -> Live:
+        """Called before the function of a request. Sets the service's span as the current span in ``variables``."""
         if live is None:
-            facts = Facts(*given)
+            facts = Facts(*fact_values)
             parent, links = _parent_context(facts)
 
             def make_spans() -> tuple[Span, Span]:
                 span, within = self._span(facts, parent, links)
                 return span, self._tracer.start_span("mcpace.service", within, start_time=started_ns)
 
-            live = DeferredSpans(make_spans, parent, self._log_failure)
-        variables.run(contexts.attach, live.context)
+            spans = DeferredSpans(make_spans, self._log_failure)
+            live = spans, trace.set_span_in_context(DeferredSpan(spans), parent)
+        variables.run(contexts.attach, live[1])
         return live
 
     def _run(self) -> None:
@@ -172,12 +172,12 @@ class RequestRecorder:
         """Logs the current exception, once: a failing provider must end neither the thread nor a call."""
         if not self._has_failed:
             self._has_failed = True
-            logger.exception("OpenTelemetry could not be told of a request")
+            logger.exception("a request could not be recorded with OpenTelemetry")
 
     def _record_batch(
         self,
         given: tuple[Any, ...],
-        live: DeferredSpans | None,
+        live: Live | None,
         entered_ns: int,
         service: tuple[int, int] | None,
         ended_ns: int,
@@ -187,7 +187,7 @@ class RequestRecorder:
         if live is None:
             span, within = self._span(facts, *_parent_context(facts))
         else:
-            span, service_span = live.get()
+            span, service_span = live[0].get()
             within = trace.set_span_in_context(span)
             service_span.end(ended_ns if service is None else service[1])
         if span.is_recording():
