@@ -63,7 +63,7 @@ def record(
             "--metrics",
             metavar="[HOST:]PORT",
             help="Serve metrics for Prometheus at http://HOST:PORT/metrics (mcpace[otel]), on loopback unless HOST is "
-            "another address; HTTP only. They ask for no token and show the names of tools.",
+            "another address; HTTP only. The port asks for no token, and its metrics show the names of tools.",
         ),
     ] = None,
     explain: Annotated[

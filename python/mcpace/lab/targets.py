@@ -200,7 +200,8 @@ def redact_url(url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:
-        return url  # not a URL: the caller's own check reports it
+        # Not a URL, which the caller's own check reports.
+        return url.partition("?")[0].partition("#")[0]
     names = "&".join(f"{name}=…" for name, _ in parse_qsl(parts.query, keep_blank_values=True))
     return parts._replace(query=names, fragment="").geturl()
 

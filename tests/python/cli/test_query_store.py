@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,7 @@ parquet = pytest.importorskip("pyarrow.parquet")
 fs = pytest.importorskip("pyarrow.fs")
 moto = pytest.importorskip("moto.server")
 SECRET = "hunter2"
+LIMIT_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -188,3 +193,60 @@ def test_a_store_that_does_not_answer_ends_with_the_limit(tmp_path: Path) -> Non
         ended = mcpace(*words, folder=tmp_path, environment={**os.environ, **environment})
     assert (ended.code, ended.stdout) == (3, "")
     assert ended.sentence().startswith("reading the list of files in s3://bucket/tables took longer than 0.3 s")
+
+
+@pytest.mark.parametrize(
+    ("answered", "sentence"),
+    [(0, "reading the list of files in s3://bucket/tables took longer"), (3, "the question took longer than")],
+)
+def test_a_store_that_stops_answering_ends_with_the_limit(
+    answered: int, sentence: str, store: dict[str, str], tmp_path: Path
+) -> None:
+    with stalling_store(store["AWS_ENDPOINT_URL"], answered) as endpoint:
+        words = ("query", "s3://bucket/tables", "latency", "--timeout", "2s")
+        ended = mcpace(*words, folder=tmp_path, environment={**os.environ, **store, "AWS_ENDPOINT_URL": endpoint})
+    assert (ended.code, ended.stdout) == (3, "")
+    assert ended.sentence().startswith(sentence)
+
+
+@contextmanager
+def stalling_store(upstream: str, answered: int) -> Iterator[str]:
+    """The URL of a store that gives so many parts of files, and then no more."""
+    left = threading.Semaphore(answered)
+    end = threading.Event()
+
+    class Stalling(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            if ".parquet" in self.path.partition("?")[0] and not left.acquire(blocking=False):
+                end.wait(LIMIT_S)
+                return
+            headers = {name: value for name, value in self.headers.items() if name.lower() != "connection"}
+            request = urllib.request.Request(upstream + self.path, headers=headers, method=self.command)
+            try:
+                reply = urllib.request.urlopen(request, timeout=LIMIT_S)
+            except urllib.error.HTTPError as error:
+                reply = error
+            with reply:
+                body = reply.read()
+                self.send_response(reply.status)
+                for name, value in reply.headers.items():
+                    if name.lower() not in ("connection", "transfer-encoding"):
+                        self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Stalling) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            end.set()
+            server.shutdown()

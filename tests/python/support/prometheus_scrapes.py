@@ -14,6 +14,7 @@ from support.commands import LIMIT_S
 DASHBOARD = Path(__file__).parents[3] / "packaging" / "grafana" / "mcp-servers.json"
 NAME = "mcp_server_operation_duration_seconds"
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
+LOOK_PERIOD_S = 0.02
 SCRAPED_LABELS = {"job", "instance"}
 """Labels that Prometheus adds."""
 
@@ -31,6 +32,7 @@ def await_metric(port: int, line: str) -> str:
     deadline = time.monotonic() + LIMIT_S
     while line not in (text := scrape(port, "text/plain")).splitlines():
         assert time.monotonic() < deadline, (line, text)
+        time.sleep(LOOK_PERIOD_S)
     return text
 
 

@@ -31,7 +31,8 @@ def find_lost_sessions(steps: Sequence[ReplicaStep]) -> list[ReplicaFinding]:
         for name, (kept, need) in KEPT_BY_STEP.items():
             failed = [step for step in of_revision if (step.step, step.event) == (name, "steady") and step.failed]
             needs: list[Need] = [need]
-            if kept == "streams" and not any(step.policy == "session" for step in failed):
+            tried = [step for step in of_revision if (step.step, step.event) == (name, "steady")]
+            if kept == "streams" and _works_by_session(tried, failed):
                 needs.append("affinity")
             if failed:
                 lost, requests = (sum(getattr(step, count) for step in failed) for count in ("failed", "requests"))
@@ -51,9 +52,14 @@ def _lost_sessions(revision: str, steps: Sequence[ReplicaStep]) -> list[ReplicaF
     counts = {"lost": sum(map(_count_lost, lost)), "requests": sum(step.requests for step in lost)}
     if revision >= STATELESS_SINCE:
         return [_finding("state", revision, lost, **counts, needs=["shared-key"])]
-    works_by_session = not any(step.policy == "session" for step in in_steady)
-    needs: list[Need] = ["shared-sessions", "affinity"] if in_steady and works_by_session else ["shared-sessions"]
+    works = bool(in_steady) and _works_by_session(steps, in_steady)
+    needs: list[Need] = ["shared-sessions", "affinity"] if works else ["shared-sessions"]
     return [_finding("sessions", revision, lost, **counts, needs=needs)]
+
+
+def _works_by_session(tried: Sequence[ReplicaStep], failed: Sequence[ReplicaStep]) -> bool:
+    """Whether the policy ``session`` was tried and is not among the steps that failed."""
+    return any(step.policy == "session" for step in tried) and not any(step.policy == "session" for step in failed)
 
 
 def _finding(

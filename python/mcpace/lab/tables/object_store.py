@@ -6,15 +6,13 @@ reads the columns, days and groups of rows that a question needs. The footer of 
 
 from __future__ import annotations
 
-import atexit
 import os
-from collections.abc import Callable, Collection
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import TimeoutError as NoResult
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import PurePosixPath
-from threading import Thread
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -23,18 +21,19 @@ from pyarrow import dataset, fs
 
 from mcpace.lab.errors import EXIT_UNREACHABLE, LabError, UsageProblem
 from mcpace.lab.files import is_unicode
+from mcpace.lab.tables.daemon_threads import INTERRUPTED, end_without_waiting, run_on_daemon
 from mcpace.lab.tables.schema import PARTITIONS, TABLES, VERSION_KEY, arrow_schema, check_version
 from mcpace.lab.targets import redact_url
 
 LONGEST_REASON = 300
 FOOTERS_AT_ONCE = 16
-INTERRUPTED = 130
 RETRY_LIMIT = "retry_limit_seconds"
 RETRY_LIMIT_S = 30
 """Time in which pyarrow repeats requests to Google's store. Its own limit is 15 minutes. S3 ends after three tries."""
 SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-"""Variables whose values no message has, in case a store repeats them."""
+"""Variables whose values no message has."""
 UNREADABLE = (pyarrow.ArrowException, OSError, ValueError)
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -60,8 +59,7 @@ def open_system(place: str, option: str = "") -> tuple[fs.FileSystem, str]:
             place = parts._replace(query=f"{parts.query}&{limit}" if parts.query else limit).geturl()
         system, root = fs.FileSystem.from_uri(place)
     except UNREADABLE as error:
-        told = reason(error).replace(place, redact_url(place))
-        raise UsageProblem(f"{shown} can't be used: {told}") from error
+        raise UsageProblem(f"{shown} can't be used: {reason(error, place)}") from error
     if system.type_name == "s3":
         # That of a URL tries for more than a minute, and the constructor's own is three tries of three seconds.
         _, [settings] = system.__reduce__()
@@ -110,13 +108,12 @@ def open_datasets(place: str, timeout_s: float, needed: Collection[str], since: 
         system, root = open_system(place)
         if not root:
             raise UsageProblem(f"{shown} names no bucket: write s3://BUCKET/FOLDER")
-        files = {table: _find_files(system, f"{root}/{table}", since) for table in _find_tables(system, root)}
-        if not files:
+        tables = _find_tables(system, root)
+        if not tables:
             raise UsageProblem(f"{shown} has no tables: mcpace export RECORDING --parquet {shown} writes them")
         scheme = urlsplit(place).scheme
-        return {
-            table: _dataset(system, scheme, table, found) for table, found in files.items() if found and table in needed
-        }
+        files = {table: _find_files(system, f"{root}/{table}", since) for table in tables if table in needed}
+        return {table: _dataset(system, scheme, table, found) for table, found in files.items() if found}
 
     try:
         return _limit(read, timeout_s)
@@ -129,36 +126,44 @@ def open_datasets(place: str, timeout_s: float, needed: Collection[str], since: 
         raise LabError(f"cannot read {shown}: {reason(error)}") from error
 
 
-def reason(error: Exception) -> str:
-    """The first line of an error's message, without secrets of the environment."""
-    text = str(getattr(error, "strerror", None) or error)
-    for name in SECRETS:
-        if secret := os.environ.get(name):
-            text = text.replace(secret, "…")
+def reason(error: Exception, place: str = "") -> str:
+    """The first line of an error's message, without secrets of the environment and of the URL ``place``."""
+    text = mask_secrets(str(getattr(error, "strerror", None) or error))
+    if place:
+        text = text.replace(place, redact_url(place))
     return " ".join(text.partition("\n")[0].split())[:LONGEST_REASON]
 
 
+def mask_secrets(text: str) -> str:
+    """The text without the secrets of the environment, in case a store repeats them."""
+    for name in SECRETS:
+        if secret := os.environ.get(name):
+            text = text.replace(secret, "…")
+    return text
+
+
 def _limit(work: Callable[[], Result], timeout_s: float) -> Result:
-    """The result of ``work`` on a thread of its own, which nobody waits for after the limit or after Ctrl-C.
+    """The result of ``work`` on a daemon thread, which is abandoned after the limit or after Ctrl-C.
 
-    pyarrow waits for its requests when the program ends, and a store that sends a byte now and then never ends one.
-    The program therefore ends without pyarrow's part of its end.
+    A store that sends a byte now and then never ends a request.
     """
-    done = Future[Result]()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    Thread(target=run, daemon=True, name="mcpace-store").start()
+    done = run_on_daemon(work)
     try:
         return done.result(timeout_s)
     except (NoResult, KeyboardInterrupt) as error:
         if not done.done():
-            atexit.register(os._exit, EXIT_UNREACHABLE if isinstance(error, NoResult) else INTERRUPTED)
+            end_without_waiting(EXIT_UNREACHABLE if isinstance(error, NoResult) else INTERRUPTED)
         raise
+
+
+def _map_on_daemons(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """The results of ``work``, :data:`FOOTERS_AT_ONCE` at a time."""
+    shares = [items[number::FOOTERS_AT_ONCE] for number in range(min(FOOTERS_AT_ONCE, len(items)))]
+    running = [run_on_daemon(partial(lambda share: [work(item) for item in share], share)) for share in shares]
+    results: list[Any] = [None] * len(items)
+    for number, done in enumerate(running):
+        results[number::FOOTERS_AT_ONCE] = done.result()
+    return results
 
 
 def _find_tables(system: fs.FileSystem, root: str) -> list[str]:
@@ -211,8 +216,7 @@ def _dataset(system: fs.FileSystem, scheme: str, table: str, files: list[fs.File
         check_version(shown, version.decode(errors="replace"))
         return fragment
 
-    with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:
-        fragments = list(pool.map(open_file, files))
+    fragments = _map_on_daemons(open_file, files)
     known = arrow_schema(table, "", "").remove_metadata()
     more: dict[str, pyarrow.Field] = {}
     for fragment in fragments:

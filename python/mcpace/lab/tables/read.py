@@ -11,19 +11,22 @@ from __future__ import annotations
 import glob
 import json
 import re
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
 
-from mcpace.lab.errors import LabError, UsageProblem
+from mcpace.lab.errors import EXIT_UNREACHABLE, LabError, UsageProblem
 from mcpace.lab.files import files_below, is_unicode
+from mcpace.lab.tables.daemon_threads import INTERRUPTED, end_without_waiting, run_on_daemon
 from mcpace.lab.tables.schema import PARTITIONS, SQL_TYPES, TABLES, VERSION_KEY, check_version
 
 MEMORY = "800MB"
@@ -31,6 +34,7 @@ MEMORY = "800MB"
 ROWS_AT_ONCE = 1_000
 LONGEST_REASON = 300
 INTERRUPT_EVERY_S = 0.05
+INTERRUPT_LIMIT_S = 2.0
 READING_NODES = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
 """Queries within a statement that read. Others, such as ``COPY_QUERY_NODE``, write."""
 TABLE_FUNCTIONS = ("generate_series", "json_each", "json_tree", "range", "repeat", "unnest")
@@ -54,6 +58,8 @@ class Tables:
 
     connection: duckdb.DuckDBPyConnection
     timeout_s: float
+    abandoned: list[Future[Any]] = field(default_factory=list)
+    """Statements that could not be ended. The connection can't be closed while they run."""
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of one of mcpace's own statements.
@@ -89,30 +95,41 @@ class Tables:
 
         DuckDB does not look for signals within a statement. Its errors become a sentence.
         """
-        with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(work)
-            try:
-                return running.result(self.timeout_s)
-            except TimeoutError as error:
-                raise LabError(
-                    f"the question took longer than {self.timeout_s:g} s: ask about less time, or give --timeout more"
-                ) from error
-            except duckdb.OutOfMemoryException as error:
-                raise LabError(
-                    f"{prefix}the question needs more than {MEMORY} of memory, or more room than the temporary folder "
-                    "(TMPDIR) has: ask about less time"
-                ) from error
-            except duckdb.Error as error:
-                if failed := STORE_FAILED.search(_reason(error)):
-                    raise LabError(f"cannot read the table {failed[1]} of the store: {failed[2]}") from error
-                raise UsageProblem(f"{prefix}{_reason(error)}") from error
-            except UnicodeDecodeError as error:
-                raise UsageProblem(f"{prefix}a text of the tables is no UTF-8") from error
-            finally:
-                # An interrupt that comes before the statement begins has no effect.
-                while not running.done():
-                    self.connection.interrupt()
-                    wait([running], INTERRUPT_EVERY_S)
+        running = run_on_daemon(work)
+        try:
+            return running.result(self.timeout_s)
+        except TimeoutError as error:
+            raise LabError(
+                f"the question took longer than {self.timeout_s:g} s: ask about less time, or give --timeout more"
+            ) from error
+        except duckdb.OutOfMemoryException as error:
+            raise LabError(
+                f"{prefix}the question needs more than {MEMORY} of memory, or more room than the temporary folder "
+                "(TMPDIR) has: ask about less time"
+            ) from error
+        except duckdb.Error as error:
+            if failed := STORE_FAILED.search(_reason(error)):
+                # Imported late: folders need no pyarrow.
+                from mcpace.lab.tables.object_store import mask_secrets
+
+                raise LabError(f"cannot read the table {failed[1]} of the store: {mask_secrets(failed[2])}") from error
+            raise UsageProblem(f"{prefix}{_reason(error)}") from error
+        except UnicodeDecodeError as error:
+            raise UsageProblem(f"{prefix}a text of the tables is no UTF-8") from error
+        finally:
+            self._interrupt(running)
+
+    def _interrupt(self, running: Future[Any]) -> None:
+        """Ends a statement that still runs. One that waits for a store does not end, and is abandoned."""
+        until = time.monotonic() + INTERRUPT_LIMIT_S
+        # An interrupt that comes before the statement begins has no effect.
+        while not running.done() and time.monotonic() < until:
+            self.connection.interrupt()
+            wait([running], INTERRUPT_EVERY_S)
+        if not running.done():
+            self.abandoned.append(running)
+            is_interrupted = isinstance(sys.exception(), KeyboardInterrupt)
+            end_without_waiting(INTERRUPTED if is_interrupted else EXIT_UNREACHABLE)
 
 
 @contextmanager
@@ -135,20 +152,38 @@ def open_tables(
         datasets = open_datasets(place, timeout_s, needed, since)
     else:
         files = _find_files(place)
-    with tempfile.TemporaryDirectory(prefix="mcpace-") as temporary, duckdb.connect(config=CONFIGURATION) as connection:
+    with tempfile.TemporaryDirectory(prefix="mcpace-") as temporary, _connect(timeout_s) as tables:
+        connection = tables.connection
         connection.execute(f"SET temp_directory = {_literal(temporary)}")
         connection.execute("SET TimeZone = 'UTC'")
         for table, paths in files.items():
             _check_files(connection, paths)
             if table in datasets:
-                connection.register(table, datasets[table])
+                _register(connection, table, datasets[table])
             else:
                 connection.execute(f"CREATE VIEW {table} AS {_view(connection, table, paths)}")
         allowed = {name for paths in files.values() for path in paths for name in (path, glob.escape(path))}
         connection.execute(f"SET allowed_paths = {_list(sorted(allowed))}")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
-        yield Tables(connection, timeout_s)
+        yield tables
+
+
+@contextmanager
+def _connect(timeout_s: float) -> Iterator[Tables]:
+    tables = Tables(duckdb.connect(config=CONFIGURATION), timeout_s)
+    try:
+        yield tables
+    finally:
+        if not tables.abandoned:
+            tables.connection.close()
+
+
+def _register(connection: duckdb.DuckDBPyConnection, table: str, dataset: Any) -> None:
+    try:
+        connection.register(table, dataset)
+    except duckdb.Error as error:
+        raise UsageProblem(f"the files of the table {table} can't be read: {_reason(error)}") from error
 
 
 def _find_files(folder: str) -> dict[str, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic import VERSION, AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
 LARGEST = 10**18
@@ -47,13 +47,19 @@ def _fail_fast(schema: Any) -> None:
                 within.extend(inner)
 
 
+BUILDS_IN_ANY_THREAD = tuple(int(part) for part in VERSION.split(".")[:2]) >= (2, 14)
+"""Whether two threads may use a model that is not built yet. Earlier versions of pydantic have no lock there."""
+
+
 class Model(BaseModel):
     """Data only. Readers ignore members that they don't know, so that a run of a later minor release still loads.
 
     Lists are read up to their first mistake: pydantic keeps an error of several hundred bytes for each one.
     """
 
-    model_config = ConfigDict(populate_by_name=True, extra="ignore", allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(
+        populate_by_name=True, extra="ignore", allow_inf_nan=False, defer_build=BUILDS_IN_ANY_THREAD
+    )
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
