@@ -114,8 +114,8 @@ class Dialogue:
         for name, of in (properties if isinstance(properties, dict) else {}).items():
             if isinstance(of, dict):
                 choices = of.get("enum")
-                has_choice = isinstance(choices, list) and bool(choices)
-                content[name] = choices[0] if has_choice else ANSWERS.get(str(of.get("type")), "yes")
+                likely = ANSWERS.get(str(of.get("type")), "yes")
+                content[name] = choices[0] if isinstance(choices, list) and choices else likely
         self.questions += 1
         question.answer(json.dumps({"action": "accept", "content": content}))
 
