@@ -14,7 +14,6 @@ import http.client
 import json
 import os
 import re
-import signal
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +29,7 @@ from mcpace.lab.inside.process_facts import (
     handles_signal,
     open_process,
     process_runtime,
+    send_signal,
     shares_namespace,
 )
 from mcpace.lab.inside.runtimes import Runtime
@@ -224,8 +224,8 @@ class NodeInspector:
         process = open_process(self._pid)
         try:
             # The number may belong to another process by now.
-            if process_runtime(self._pid) is Runtime.NODE and handles_signal(self._pid, signal.SIGUSR1):
-                signal.pidfd_send_signal(process, signal.SIGUSR1)
+            if process_runtime(self._pid) is Runtime.NODE and handles_signal(self._pid, "SIGUSR1"):
+                send_signal(process, "SIGUSR1")
         finally:
             os.close(process)
 
@@ -254,7 +254,7 @@ def check_inspector(pid: int, served: int) -> int | None:
         raise LabError(f"--pid: the kernel doesn't let mcpace read process {pid}: run mcpace as root")
     if _find_inspector(_other_addresses(pid, served)) is not None:
         return None
-    if not handles_signal(pid, signal.SIGUSR1):
+    if not handles_signal(pid, "SIGUSR1"):
         raise UsageProblem(
             f"--pid: process {pid} can't open its inspector, because it was started with --disable-sigusr1 or is still "
             "starting: start it with --inspect, or let mcpace start it (serve:COMMAND --inside)"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import select
+import signal
+import sys
 from pathlib import Path
 
 from mcpace.lab.errors import UsageProblem
@@ -48,8 +50,9 @@ def environment_value(pid: int, name: str) -> str | None:
     return next(values, None)
 
 
-def handles_signal(pid: int, number: int) -> bool:
-    """Whether the process has a handler for a signal."""
+def handles_signal(pid: int, name: str) -> bool:
+    """Whether the process has a handler for a signal, such as ``SIGUSR1``."""
+    number = signal.Signals[name]
     try:
         status = (PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -68,10 +71,19 @@ def shares_namespace(pid: int, kind: str) -> bool:
 
 def open_process(pid: int) -> int:
     """A descriptor of the process that has this number now. Raises :class:`UsageProblem` where there is none."""
+    if sys.platform != "linux":
+        raise NotImplementedError
     try:
         return os.pidfd_open(pid)
     except OSError:
         raise UsageProblem(f"--pid: there is no process {pid}") from None
+
+
+def send_signal(descriptor: int, name: str) -> None:
+    """Sends a signal to the process of a descriptor."""
+    if sys.platform != "linux":
+        raise NotImplementedError
+    signal.pidfd_send_signal(descriptor, signal.Signals[name])
 
 
 def has_ended(descriptor: int) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import signal
+import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -84,7 +84,7 @@ class JavaSampler:
                 raise EnvironmentProblem(f"--pid: the path {self._folder} has quotes, which jcmd can't pass on")
             self._settings = Path(shutil.copy(EVENTS, self._folder))
             self._user = _other_user(pid)
-            if self._user is not None:
+            if self._user is not None and sys.platform != "win32":
                 os.chown(self._folder, *self._user)
             self._clock_at_start = clock_offset()
             stack.callback(self.pause)
@@ -187,7 +187,7 @@ def check_java(pid: int) -> None:
     if not shares_namespace(pid, "mnt"):
         raise LabError(f"--pid: process {pid} has a file system of its own, such as a container's: run mcpace in there")
     is_listening = Path(SOCKET % pid).is_socket()
-    if not (is_listening or handles_signal(pid, signal.SIGQUIT)) or NO_ATTACH in _options(pid).split():
+    if not (is_listening or handles_signal(pid, "SIGQUIT")) or NO_ATTACH in _options(pid).split():
         raise UsageProblem(
             f"--pid: process {pid} accepts no jcmd, because it was started with {NO_ATTACH} or is still starting: "
             "leave the option out, or let mcpace start the program (serve:COMMAND --inside)"
@@ -219,6 +219,8 @@ def find_tools(pid: int) -> tuple[str, str]:
 
 def _other_user(pid: int) -> tuple[int, int] | None:
     """The user and the group of a process, which root looks into; ``None`` for an own process."""
+    if sys.platform == "win32":
+        return None
     try:
         state = (PROC / str(pid)).stat()
     except OSError:
