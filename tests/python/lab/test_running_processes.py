@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import select
 import shutil
 import socket
@@ -16,7 +17,8 @@ import pytest
 
 from mcpace import _core
 from mcpace.lab.errors import UsageProblem
-from mcpace.lab.inside.running_process import RunningProcess
+from mcpace.lab.inside import node_inspector
+from mcpace.lab.inside.running_process import RunningProcess, check_process
 from mcpace.lab.processes.listening_sockets import listening_addresses
 from mcpace.lab.processes.process_usage import process_tree
 
@@ -49,11 +51,11 @@ def started(*words: str, processes: int = 1) -> Iterator[tuple[int, str]]:
 
 
 def free_ports(number: int) -> int:
-    """The first of some free ports in a row."""
+    """The first of some free ports in a row, of those that no program gets by chance."""
     while True:
-        with suppress(OSError, OverflowError), ExitStack() as held:
-            first = int(held.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1])
-            for port in range(first + 1, first + number):
+        first = random.randrange(10_000, 30_000)
+        with suppress(OSError), ExitStack() as held:
+            for port in range(first, first + number):
                 held.enter_context(socket.create_server(("127.0.0.1", port)))
             return first
 
@@ -95,7 +97,16 @@ def test_the_workers_of_a_cluster_are_sampled_each_at_a_port_of_its_own() -> Non
             call(url)
         running.close()
         assert set(listening_addresses(workers)) == before
+        assert set(process_tree(pid)) == {pid, *workers}, "each worker still runs"
     assert any("burn" in name for name in sampled_functions(running))
+
+
+def test_of_workers_that_share_a_port_one_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Workers of a cluster have the same port where no option gives the first one.
+    monkeypatch.setattr(node_inspector, "USUAL_PORT", free_ports(1))
+    with started(program_of("node"), SERVER, "cluster", processes=2) as (pid, url):
+        found = check_process(pid, url)
+    assert (len(found.node), found.left_out) == (1, 1)
 
 
 def test_an_inspector_whose_port_is_taken_is_not_opened() -> None:

@@ -387,7 +387,7 @@ def test_the_spans_of_a_call_need_no_cycle_collector(client: Client) -> None:
             client.call("plain")
         watched.forget()
         # The server may still hold those of the last calls.
-        assert sum(isinstance(one, DeferredSpans) for one in gc.get_objects()) < 20
+        assert sum(type(one) is DeferredSpans for one in gc.get_objects()) < 20
     finally:
         gc.enable()
 

@@ -4,7 +4,9 @@ Node.js opens the inspector on 127.0.0.1 at SIGUSR1. An inspector that was open 
 
 Design constraints: SIGUSR1 ends a process that has no handler for it, so the handler is looked for first. Another
 program may listen at the inspector's usual port, so an address counts only while a socket of the process listens
-there. Evaluated code never throws after its evaluation, which would end the process. All waits and sizes are bounded.
+there. All waits and sizes are bounded.
+
+Deliberately absent: moving an inspector to another port. A process that closes and reopens it may crash.
 """
 
 from __future__ import annotations
@@ -50,11 +52,6 @@ MOST_MESSAGE_BYTES = 128 << 20
 SESSION_PATH = re.compile(r"/[0-9a-f-]{36}")
 """Path of the WebSocket, which is random."""
 CLOSE = "(() => { const own = require('inspector'); try { process.debugPort = %d; } catch {} own.close(); })()"
-MOVE = """(() => {
-  const own = require('inspector');
-  setImmediate(() => { try { own.close(); own.open(0, '127.0.0.1'); } catch {} });
-})()"""
-"""Opens the inspector at a port that is free, because the next process opens its own at the usual port."""
 
 
 Found = tuple[Address, str]
@@ -139,11 +136,10 @@ class InspectorSession:
 class NodeInspector:
     """The inspector of one process, open from its creation until it is closed."""
 
-    def __init__(self, pid: int, served: int, *, keeps_port: bool = True) -> None:
+    def __init__(self, pid: int, served: int) -> None:
         """Opens the inspector of ``pid``, unless it is open. ``served`` is the port at which the process serves MCP.
 
-        ``keeps_port``: whether the inspector may stay at its usual port. Raises as :func:`check_inspector` does, and
-        :class:`LabError` where the process does not open its inspector.
+        Raises as :func:`check_inspector` does, and :class:`LabError` where the process does not open its inspector.
         """
         self._pid = pid
         self._port = check_inspector(pid, served)
@@ -156,9 +152,7 @@ class NodeInspector:
                 self._found = _find_inspector(_other_addresses(pid, served))
             else:
                 with defer_interrupt():
-                    self._found = self._await_inspector(self._signal)
-                if not keeps_port:
-                    self._found = self._await_inspector(self._move)
+                    self._found = self._await_inspector()
             self._session = self._connect()
         except BaseException:
             self.close()
@@ -177,7 +171,7 @@ class NodeInspector:
         """
         (port, self._port), (session, self._session) = (self._port, None), (self._session, None)
         if port is not None:
-            # The process may have opened it after the limit, or moved it.
+            # The process may have opened it after the limit.
             self._found = _find_inspector(set(listening_addresses([self._pid])) - self._before)
         if port is None or self._found is None:
             if session is not None:
@@ -196,18 +190,15 @@ class NodeInspector:
                 return ""
         return f"the inspector of process {self._pid} could not be closed: restart the process to close it"
 
-    def _await_inspector(self, open_inspector: Callable[[], None]) -> Found:
-        """The inspector that the process opens after a call of ``open_inspector``. Raises :class:`LabError`."""
-        known = set(listening_addresses([self._pid]))
-        open_inspector()
+    def _await_inspector(self) -> Found:
+        """The inspector that the process opens at a signal. Raises :class:`LabError`."""
+        self._signal()
         found: Found | None = None
 
         def is_open() -> bool:
-            # The process may also open other sockets.
+            # The process may also open other sockets, and an inspector does not answer at once.
             nonlocal found
-            added = set(listening_addresses([self._pid])) - known
-            found = _find_inspector(added)
-            known.update(added)
+            found = _find_inspector(set(listening_addresses([self._pid])) - self._before)
             return found is not None
 
         _await(is_open, OPEN_LIMIT_S)
@@ -228,14 +219,6 @@ class NodeInspector:
                 send_signal(process, "SIGUSR1")
         finally:
             os.close(process)
-
-    def _move(self) -> None:
-        """Has the process open its inspector at another port."""
-        session = self._connect()
-        try:
-            session.evaluate(MOVE)
-        finally:
-            session.close()
 
     def _connect(self) -> InspectorSession:
         if self._found is None:

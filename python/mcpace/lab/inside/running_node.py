@@ -19,14 +19,11 @@ SCRIPT = "(() => { try { return require('fs').realpathSync(process.argv[1]); } c
 class NodeSampler:
     """Samples the main thread of a process from its creation until it is closed."""
 
-    def __init__(self, pid: int, served: int, limits: EvidenceLimits, *, is_alone: bool) -> None:
-        """``served`` is the port of MCP. ``is_alone``: whether no other process opens its inspector.
-
-        Raises :class:`LabError` where the inspector can't be opened.
-        """
+    def __init__(self, pid: int, served: int, limits: EvidenceLimits) -> None:
+        """``served`` is the port of MCP. Raises :class:`LabError` where the inspector can't be opened."""
         self._pid = pid
         self._is_sampling = False
-        self._inspector = NodeInspector(pid, served, keeps_port=is_alone)
+        self._inspector = NodeInspector(pid, served)
         try:
             session = self._inspector.session
             package = package_folder(str(session.evaluate(SCRIPT)))

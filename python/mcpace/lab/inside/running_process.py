@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from mcpace import _core
@@ -67,7 +67,7 @@ class SampledProcesses:
     node: list[int]
     java: list[int]
     left_out: int
-    """Number of processes beyond the limit."""
+    """Number of processes beyond the limit, or whose inspector would have the port of another one's."""
 
 
 class RunningProcess:
@@ -88,7 +88,13 @@ class RunningProcess:
             )
         ]
         if found.left_out:
-            self._missing.append(("stacks", f"{found.left_out} more processes of the server were left out"))
+            self._missing.append(
+                (
+                    "stacks",
+                    f"{found.left_out} more processes of the server were left out: at most {MOST_PROCESSES} are "
+                    "sampled, and of Node.js those whose inspectors have ports of their own (--inspect-port)",
+                )
+            )
         self._samplers: list[ProcessSampler] = []
         limits = EvidenceLimits()
         with ExitStack() as stack:
@@ -100,7 +106,7 @@ class RunningProcess:
             for one in found.python:
                 add(PythonSampler(one))
             for one in found.node:
-                add(NodeSampler(one, url_port(url), limits, is_alone=len(found.node) == 1))
+                add(NodeSampler(one, url_port(url), limits))
             for one in found.java:
                 add(JavaSampler(one, say))
             self._sources = stack.pop_all()
@@ -166,11 +172,20 @@ def check_process(pid: int, url: str) -> SampledProcesses:
     found = _find_processes(pid, url_port(url))
     for one in found.python:
         check_python(one)
-    for one in found.node:
-        check_inspector(one, url_port(url))
     for one in found.java:
         check_java(one)
-    return found
+    return _with_own_inspectors(found, url_port(url))
+
+
+def _with_own_inspectors(found: SampledProcesses, served: int) -> SampledProcesses:
+    """Without the processes of Node.js that would open their inspectors at the port of another one."""
+    ports: dict[int, int] = {}
+    for one in found.node:
+        port = check_inspector(one, served)
+        # A process whose inspector is open needs no port, and has its own number here.
+        ports.setdefault(-one if port is None else port, one)
+    node = list(ports.values())
+    return replace(found, node=node, left_out=found.left_out + len(found.node) - len(node))
 
 
 def _find_processes(pid: int, port: int) -> SampledProcesses:
